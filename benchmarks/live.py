@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import contrada as ct
 from benchmarks.answers import INTERSECTS, table_of
-from benchmarks.mixed import matching, tables
+from benchmarks.mixed import matching, sets
 from benchmarks.polygons import PolygonSet, read_set, small_messages
 from benchmarks.report import Report, Row
 from benchmarks.timing import measured, repeated, time_each
@@ -106,9 +106,9 @@ def run_regions(report: Report) -> Iterator[Row]:
 def run_mixed(report: Report) -> Iterator[Row]:
     """Measure updates of mixed filters alone, and beside one reader."""
     filters, messages, _, table = matching.prepared(report.seed, report.quick)
-    asked = [tables.read(message) for message in tables.as_dicts(messages)]
+    asked = [sets.read(message) for message in sets.as_dicts(messages)]
     keys = np.random.default_rng(report.seed).permutation(len(filters)).tolist()
-    live = Live(table, keys, list(tables.filters_of(filters.part(0, 1000))), asked)
+    live = Live(table, keys, list(sets.filters_of(filters.part(0, 1000))), asked)
     work = f"{len(filters):,} filters, "
     alone = 2 * live.rate(500 if report.quick else 5_000)  # one in, one out
     yield updates(MIXED, f"{work}updates alone", alone, MIXED_RATE)

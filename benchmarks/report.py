@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +18,12 @@ import shapely
 from rich.console import Console
 from rich.table import Table
 
+import contrada as ct
 from benchmarks.timing import Timed, say
 from contrada.papers import result_file
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBRARIES = ("contrada", "numpy", "numba", "llvmlite", "shapely", "pyarrow")
+LIBRARIES = ("numpy", "numba", "llvmlite", "shapely", "pyarrow")
 Time = float | Timed  # seconds
 
 
@@ -203,13 +204,8 @@ def commit() -> str:
 
 def versions() -> dict[str, str]:
     """Return versions of Python and of the libraries that shape the numbers."""
-    found = {"python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            found[library] = "from source"
-    return found | {"GEOS": shapely.geos_version_string}
+    found = {"python": platform.python_version(), "contrada": ct.__version__}
+    return found | {name: version(name) for name in LIBRARIES} | {"GEOS": shapely.geos_version_string}
 
 
 def machine() -> dict[str, Any]:

@@ -51,19 +51,15 @@ def mixed_filters(report: Report, live: int, further: int) -> list[ct.Filter]:
     building[is_same] = building[outer]
     masks[is_same] = [mask & int(rng.integers(1, 256)) or mask for mask in masks[outer].tolist()]  # some, at least one
     read = buildings(report, count)
-    return [
-        ct.Filter(
-            [
-                ct.Constraint("kind", "=", f"v{value}"),
-                ct.Constraint("height", "between", first),
-                ct.Constraint("age", "between", second),
-                *([ct.Constraint("area", ct.RelationSet.from_mask(mask), read(place))] if with_region else ()),
-            ]
-        )
-        for value, (first, second), with_region, mask, place in zip(
-            values.tolist(), ends.tolist(), has_region.tolist(), masks.tolist(), building.tolist(), strict=True
-        )
-    ]
+    columns = (column.tolist() for column in (values, ends, has_region, masks, building))
+    filters = []
+    for value, (height, age), with_region, mask, place in zip(*columns, strict=True):
+        parts = [ct.Constraint("kind", "=", f"v{value}")]
+        parts += [ct.Constraint("height", "between", height), ct.Constraint("age", "between", age)]
+        if with_region:
+            parts.append(ct.Constraint("area", ct.RelationSet.from_mask(mask), read(place)))
+        filters.append(ct.Filter(parts))
+    return filters
 
 
 def buildings(report: Report, count: int) -> Callable[[int], ct.Region]:

@@ -25,7 +25,7 @@ import contrada as ct
 from benchmarks import live
 from benchmarks.answers import INTERSECTS, ask_points, table_of
 from benchmarks.command import run_sections
-from benchmarks.mixed import matching, tables
+from benchmarks.mixed import matching, sets
 from benchmarks.polygons import synthetic_set
 from benchmarks.report import ROOT, Report, Row, SkippedError
 from benchmarks.simplify.work import ask, constraints_of, predicates_of, synthetic_messages
@@ -111,9 +111,9 @@ def answered(name: str, count: int, call: Callable[[], list[Any]]) -> Measure:
 def mixed_filters(report: Report) -> Measure:
     """Measure messages against a table of mixed filters that no cache holds."""
     work = matching.prepared(report.seed, report.quick)
-    asked = tables.as_dicts(work.messages)
+    asked = sets.as_dicts(work.messages)
     name = f"{len(work.filters):,} mixed filters, match_keys (time per message)"
-    return answered(name, len(asked), partial(tables.ask, work.table, asked))
+    return answered(name, len(asked), partial(sets.ask, work.table, asked))
 
 
 def few_subscribers(report: Report) -> Measure:

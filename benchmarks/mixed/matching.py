@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 import contrada as ct
-from benchmarks.mixed import sets, tables
+from benchmarks.mixed import sets
 from benchmarks.mixed.sets import Filters, Messages, mixed_messages, mixed_set, settle_filters
 from benchmarks.peers.programs import atree, beside_program, database, koncorde
 from benchmarks.peers.python_plans import SCALARS_FIRST, PythonPlans
@@ -51,9 +51,9 @@ def prepared(seed: int, quick: bool) -> Work:
     count = 30 if quick else 100
     messages = mixed_messages(filters, python.quickest, count, seed, ANSWERS)
     say(f"{len(filters):,} mixed filters and {count} messages")
-    table = tables.table_of(filters)
+    table = sets.table_of(filters)
     # Tables learn from the messages they see: here others of the same kind.
-    tables.ask(table, tables.as_dicts(mixed_messages(filters, python.quickest, count, seed + 1, ANSWERS)))
+    sets.ask(table, sets.as_dicts(mixed_messages(filters, python.quickest, count, seed + 1, ANSWERS)))
     table.pack()
     say("the table")
     return Work(filters, messages, python, table)
@@ -62,9 +62,9 @@ def prepared(seed: int, quick: bool) -> Work:
 def against_counting(report: Report) -> Iterator[Row]:
     """Measure one by one, and in a batch."""
     work = prepared(report.seed, report.quick)
-    asked = tables.as_dicts(work.messages)
-    counting = partial(tables.ask, CountingMatcher(work.table), asked)
-    contenders = {**tables.both_ways(work.table, asked), "counting": counting}
+    asked = sets.as_dicts(work.messages)
+    counting = partial(sets.ask, CountingMatcher(work.table), asked)
+    contenders = {**sets.both_ways(work.table, asked), "counting": counting}
     found = take_turns(contenders, 3 if report.quick else 25, len(asked))
     peer = found.pop("counting")
     for name, ours in found.items():
@@ -75,7 +75,7 @@ def against_engines(report: Report) -> Iterator[Row]:
     """Measure our match_keys against the plans in Python and DuckDB's best one."""
     work = prepared(report.seed, report.quick)
     filters, messages, python, table = work
-    ask = partial(tables.ask, table, tables.as_dicts(messages))
+    ask = partial(sets.ask, table, sets.as_dicts(messages))
     plans = {name: partial(plan, messages) for name, plan in python.plans().items()}
     found = take_turns({"ours": ask, **plans}, 3 if report.quick else 5, len(messages))
     ours = found.pop("ours")
@@ -100,7 +100,7 @@ def growth(report: Report) -> Iterator[Row]:
         filters = mixed_set(polygons, size, report.seed)
         peer = PythonPlans(filters).quickest
         messages = mixed_messages(filters, peer, 30 if report.quick else 300, report.seed, FEW_ANSWERS)
-        ask = partial(tables.ask, tables.table_of(filters), tables.as_dicts(messages))
+        ask = partial(sets.ask, sets.table_of(filters), sets.as_dicts(messages))
         ours, theirs = race(ask, partial(peer, messages), 5, len(messages))
         times.append(ours.seconds)
         settle = settle_filters(filters, messages)
@@ -128,7 +128,7 @@ def scalar_set(kind: sets.Kind, count: int, peers: dict[str, tuple], report: Rep
     """Our match_keys and match_many against each peer; a bar for match_keys, as peers take messages one by one."""
     filters = sets.scalar_set(count, kind, report.seed)
     messages = sets.scalar_messages(filters, min(1_000, 30_000_000 // count), report.seed)
-    ours = tables.both_ways(tables.table_of(filters), tables.as_dicts(messages))
+    ours = sets.both_ways(sets.table_of(filters), sets.as_dicts(messages))
     inputs = {"filters": sets.filter_lines(filters), "messages": sets.message_lines(messages)}
     for peer, (program, *options) in peers.items():
         title = f"{peer}, {kind}, {count:,} filters"

@@ -25,7 +25,6 @@ from contrada import pipeline
 PLANS = ("TreePerOperator", "TreePerOperatorPredicates", "BoundaryFirst")  # of peers/shapely_plans.py
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
 LEAST, MOST = 1e-4, 1e-2  # of the universe
-ROWS = pa.schema([("message_id", pa.int64()), ("key", pa.int64())])
 MATCHED = "message_id long, key long"
 
 
@@ -145,7 +144,7 @@ def shapely_matching(
             found = [jobs._plans[plan].match(wkb.as_py()) for wkb in batch.column("area")]
             ids = np.repeat(np.asarray(batch.column("message_id")), [len(rows) for rows in found])
             keys = np.concatenate([*found, np.empty(0, np.int64)]).astype(np.int64)
-            yield pa.RecordBatch.from_arrays([pa.array(ids), pa.array(keys)], schema=ROWS)
+            yield pa.RecordBatch.from_pydict({"message_id": ids, "key": keys})
 
     return match
 
