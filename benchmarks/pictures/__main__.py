@@ -19,8 +19,7 @@ from matplotlib.figure import Figure
 from benchmarks.command import command, result_of
 from benchmarks.match.paper import FIGURE
 from benchmarks.pictures import speed
-from benchmarks.pictures.cover_graphs import draw_graphs
-from benchmarks.pictures.relations import draw_relations
+from benchmarks.pictures.drawings import draw_graphs, draw_relations
 from benchmarks.report import ROOT
 from benchmarks.simplify import report as simplify
 
