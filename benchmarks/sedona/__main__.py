@@ -46,7 +46,7 @@ FEW = 500  # messages that every plan is tried with; the two quickest are tried 
 
 def against_join(name: str, messages: int, bench: Bench) -> Iterator[Row]:
     """Measure one set: with everything prepared, from files, and written as pairs."""
-    polygons = bench.polygons(name)
+    polygons = bench.polygon_set(name)
     many, some = (60, 30) if bench.report.quick else (messages, FEW)
     asked = jobs.messages(polygons, many, bench.report.seed)
     files = bench.files(f"{name}-{many}", polygons, asked)
@@ -135,7 +135,7 @@ def against_join_of_few(bench: Bench) -> Iterator[Row]:
 
 def planned(bench: Bench) -> Iterator[Row | Shown]:
     """Measure every relation in Sedona's SQL: its plan, and a job so small that a nested loop ends."""
-    polygons = bench.polygons("SoCal")
+    polygons = bench.polygon_set("SoCal")
     many = 4 if bench.report.quick else 10
     made = jobs.messages(polygons, many, bench.report.seed)["area"].to_pylist()
     # Messages that are polygons of the set, too: equal to one, and beside others.
@@ -209,7 +209,7 @@ def opened(report: Report) -> Iterator[Bench]:
                              "pyspark with it": peer.versions["pyspark"]}  # fmt: skip
     try:
         with jobs.session() as spark:
-            yield Bench(spark, peer, directory, report)
+            yield Bench(spark, directory, report, peer)
     finally:
         peer.close()
 

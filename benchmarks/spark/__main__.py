@@ -76,7 +76,7 @@ def many_buildings(bench: Bench) -> Iterator[Row]:
 
 def built(bench: Bench) -> Iterator[Row]:
     """Measure a million buildings compiled into one table by one task: how long, and what its worker needs."""
-    polygons = bench.polygons("LA")
+    polygons = bench.polygon_set("LA")
     frame = jobs.stored(bench.spark, jobs.subscription_rows(polygons), bench.directory / "buildings")
     place = str(bench.directory / "built")
     compile_rows = partial(pipeline.compile, artifacts=place, template=TEMPLATE, plan="broadcast")

@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,21 +38,22 @@ class Work(NamedTuple):
     frame: DataFrame
 
 
-class Bench(NamedTuple):
+@dataclass
+class Bench:
     """A session, where its files are, and the report."""
 
     spark: SparkSession
     directory: Path
     report: Report
 
-    def polygons(self, name: str) -> PolygonSet:
+    def polygon_set(self, name: str) -> PolygonSet:
         """Return a real set with the seven relations; a part of it in a quick run."""
         found = read_set(name, self.report.seed)
         return seven(found.take(slice(5000)) if self.report.quick else found, self.report.seed)
 
     def work(self, name: str, quick: int, whole: int) -> Work:
         """Return a set and so many messages, few in a quick run; those that another section made are taken again."""
-        polygons, count = self.polygons(name), quick if self.report.quick else whole
+        polygons, count = self.polygon_set(name), quick if self.report.quick else whole
         path = self.directory / f"{polygons.name}-{count}"
         made = pq.read_table(path) if path.exists() else messages(polygons, count, self.report.seed)
         return Work(polygons, count, made, stored(self.spark, made, path))

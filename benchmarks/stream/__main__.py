@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import SparkSession
 
 from benchmarks.command import run_sections
 from benchmarks.polygons import PolygonSet
@@ -62,12 +61,9 @@ class Running(NamedTuple):
 
 
 @dataclass
-class Bench:
+class Bench(jobs.Bench):
     """A session, where its files are, the report, and what sections share."""
 
-    spark: SparkSession
-    directory: Path
-    report: Report
     held: dict[str, float] = field(default_factory=dict)  # the highest rates
 
     @cached_property
@@ -81,9 +77,9 @@ class Bench:
         return jobs.messages(self.polygons, 1_000 if self.report.quick else 50_000, self.report.seed)
 
     @cached_property
-    def artifact(self) -> Any:
+    def compiled(self) -> Any:
         """Return the subscriptions as a table where workers find it."""
-        return pipeline.publish(jobs.packed_table(self.polygons), str(self.directory / "artifacts"))
+        return self.artifact(jobs.packed_table(self.polygons))
 
     @cached_property
     def best(self) -> str:
@@ -112,7 +108,7 @@ class Bench:
             return Running(feeds.shapely_stream(self.matching, frame, place, once), files, place, [])
         told: list[StreamProgress] = []
         stream = pipeline.match_stream(
-            frame, self.artifact, place / "changes", sink=place / "output", checkpoint=place / "checkpoint",
+            frame, self.compiled, place / "changes", sink=place / "output", checkpoint=place / "checkpoint",
             trigger={"availableNow": True} if once else None, progress=told.append,
         )  # fmt: skip
         return Running(stream.query, files, place, told)
@@ -251,7 +247,7 @@ def memory(bench: Bench) -> Iterator[Row]:
     """Measure what the table takes, and the processes while a stream runs."""
     with bench.warm("ours") as running:
         running.feed(1_000, 3)
-        yield Row.alone(MEMORY, f"{bench.name}: the table", bench.artifact.bytes / 2**20, "MiB")
+        yield Row.alone(MEMORY, f"{bench.name}: the table", bench.compiled.bytes / 2**20, "MiB")
         yield from memory_rows(MEMORY, ("peak", "its own now"))
 
 
