@@ -25,9 +25,8 @@ from contrada.papers.cover.commands import rectangle_commands
 from contrada.papers.cover.point_index import PointIndex
 
 COMMANDS, ATTRIBUTES, P = 100_000, 8, 0.15
-INDEXES: dict[str, Callable[[int], PointIndex]] = {"k-d tree": KdTree, "Z-curve": ZCurve}
+INDEXES: dict[str, tuple[Callable[[int], PointIndex], float]] = {"k-d tree": (KdTree, 8.0), "Z-curve": (ZCurve, 3.0)}
 BLOCKS, ROWS = "scan, block by block", "scan, row by row"
-BARS = {"k-d tree": 8.0, "Z-curve": 3.0}
 NUMPY_BAR = 20.0
 PLANS = {"NumPy, one whole column and then what is left": 1, "NumPy, three whole columns and then what is left": 3}
 QUERIES = 300
@@ -46,12 +45,11 @@ def against_scan(report: Report) -> Iterator[Row]:
         work = f"{len(part):,} commands, {2 * attributes} dimensions"
         yield versus(section, f"{BLOCKS}: {work}", ROWS, timed[BLOCKS], timed[ROWS])
         best = min(timed, key=lambda name: timed[name].seconds)
-        ours = {name: partial(forwarded, make, points, steps) for name, make in INDEXES.items()}
+        ours = {name: partial(forwarded, make, points, steps) for name, (make, _) in INDEXES.items()}
         timed = take_turns(ours | {best: partial(scans[best], steps)}, repeats)
-        for name in INDEXES:
-            bar = BARS[name] if attributes == ATTRIBUTES else None
+        for name, (_, bar) in INDEXES.items():
             work = f"{name}: {commands:,} commands, {2 * attributes} dimensions"
-            yield versus(section, work, best, timed[name], timed[best], bar)
+            yield versus(section, work, best, timed[name], timed[best], bar if attributes == ATTRIBUTES else None)
 
 
 def versus(section: str, work: str, against: str, ours: Timed, theirs: Timed, bar: float | None = None) -> Row:

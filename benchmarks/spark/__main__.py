@@ -24,7 +24,6 @@ from contrada import pipeline
 
 MATCH, INGEST, WARM = "Spark: matching", "Spark: ingest", "Spark: the second job on warm workers"
 LARGE, BUILT = "Spark: a million buildings", "Spark: a million buildings compiled"
-Section = Callable[[Bench], Iterator[Row]]
 
 
 def match(frame: DataFrame, artifact: Any, by: Any = "subscription") -> float:
@@ -80,13 +79,11 @@ def built(bench: Bench) -> Iterator[Row]:
     frame = jobs.stored(bench.spark, jobs.subscription_rows(polygons), bench.directory / "buildings")
     place = str(bench.directory / "built")
     compile_rows = partial(pipeline.compile, artifacts=place, template=TEMPLATE, plan="broadcast")
-    with watched() as peaks:
-        warm_up = partial(compile_rows, frame.limit(1000))  # workers load kernels and libraries
-        timed = measured(partial(compile_rows, frame), warm_up=warm_up)
-        peak = max(peak.resident for peak in peaks().values())
-    count = timed.answer.count
-    work = f"{count:,} buildings compiled, plan broadcast"
-    yield Row.alone(BUILT, work, count / timed.seconds, "subscriptions a second", timed.seconds)
+    warm_up = partial(compile_rows, frame.limit(1000))  # workers load kernels and libraries
+    (seconds, compiled), peaks = watched(partial(compile_rows, frame), warm_up)
+    work = f"{compiled.count:,} buildings compiled, plan broadcast"
+    yield Row.alone(BUILT, work, compiled.count / seconds, "subscriptions a second", seconds)
+    peak = max(peak.resident for peak in peaks.values())
     yield Row.alone(BUILT, "the Python worker that built the table, peak", peak / 2**20, "MiB")
 
 
@@ -168,7 +165,7 @@ def _rows_that_differ(few: DataFrame, whole: Any, parts: Any) -> tuple[int, int]
     return found
 
 
-SECTIONS: dict[str, Section] = {
+SECTIONS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "la": many_buildings, "build": built, "shapely": against_shapely, "process": against_one_process,
     "disjoint": disjoint, "partitioned": against_broadcast, "ingest": ingest, "warm": warm,
 }  # fmt: skip

@@ -3,12 +3,12 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.report import Row
-from benchmarks.timing import repeated
+from benchmarks.timing import Timed, measured, repeated
 
 PERIOD = 0.25  # seconds
 SIZES = ("peak", "its share now", "its own now")
@@ -21,11 +21,10 @@ class Peak(NamedTuple):
     addresses: int
 
 
-@contextmanager
-def watched() -> Iterator[Callable[[], dict[str, Peak]]]:
-    """Watch our Python workers again and again: they end, and what they took is kept.
+def watched(call: Callable[[], Any], warm_up: Callable[[], Any]) -> tuple[Timed, dict[str, Peak]]:
+    """Measure a call, and the most that a Python worker of each host had until then.
 
-    Yields a function that tells the most that a Python worker of each host had.
+    Workers are looked at again and again: they end, and what they took is kept.
     """
     peaks: dict[str, Peak] = {}
 
@@ -40,7 +39,7 @@ def watched() -> Iterator[Callable[[], dict[str, Peak]]]:
                     peaks[host] = Peak(*map(max, now, peaks.get(host, now)))
 
     with repeated(look, PERIOD):
-        yield lambda: dict(sorted(peaks.items()))
+        return measured(call, warm_up=warm_up), dict(sorted(peaks.items()))
 
 
 def memory_rows(section: str, wanted: Sequence[str] = SIZES) -> Iterator[Row]:

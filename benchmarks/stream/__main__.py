@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -199,24 +199,21 @@ def changes(bench: Bench) -> Iterator[Row]:
     with bench.warm("ours") as running:
         plain = float(np.median([running.one_file() for _ in range(10)]))
         inside = float(np.median([told.seconds for told in running.told[-10:]]))
+        put_changes = partial(feeds.put_changes, running.place / "changes", bench.polygons, rng)
         few = []
         for k in range(5):
-            text = feeds.change_lines(bench.polygons, first + 100 * k, 100, rng)
-            feeds.put(running.place / "changes", f"few{k}.ndjson", text)
+            put_changes(first + 100 * k, 100)
             few.append(running.one_file())
         yield Row.lasting(CHANGES, f"{bench.name}: a batch of one file", plain)
         cost = float(np.median(few[1:])) - plain  # the first one warms up
         yield Row.lasting(CHANGES, "100 changes: what their batch takes more", cost, at_most=2)
-        text = feeds.change_lines(bench.polygons, first + 500, 700, rng)
         for part in range(2):  # fewer than are prepared in the background, and then enough for a compaction
-            lines = text.splitlines(keepends=True)[350 * part : 350 * part + 350]
-            feeds.put(running.place / "changes", f"more{part}.ndjson", "".join(lines))
+            put_changes(first + 500 + 350 * part, 350)
             running.one_file()
         yield from meanwhile(running, "a compaction of 1,200 changes", inside, lambda told: told.compactions > 0)
         version = running.told[-1].version
         count = 1_000 if bench.report.quick else 10_000
-        text = feeds.change_lines(bench.polygons, first + 1200, count, rng)
-        feeds.put(running.place / "changes", "many.ndjson", text)
+        put_changes(first + 1200, count)
         yield from meanwhile(running, f"{count:,} changes", inside, lambda told: told.version > version)
 
 

@@ -107,17 +107,13 @@ def shapely_stream(
     return (writer.trigger(availableNow=True) if once else writer).start()
 
 
-def change_lines(polygons: PolygonSet, first: int, count: int, rng: np.random.Generator) -> str:
-    """Return records that subscribe with new keys, to overlaps with polygons of the set, moved a little."""
+def put_changes(directory: Path, polygons: PolygonSet, rng: np.random.Generator, first: int, count: int) -> None:
+    """Let a file appear that subscribes with keys from `first` on, to overlaps with polygons of the set, moved."""
     shapes = polygons.shapes[rng.integers(0, len(polygons.shapes), count)]
     moved = shapely.transform(shapes, lambda xy: xy + rng.normal(0, 1e-4 * np.ptp(xy), xy.shape[1]))
     texts = shapely.to_wkt(moved, rounding_precision=-1)
     records = ({"key": first + k, "filter": f"overlaps(area, {text})"} for k, text in enumerate(texts))
-    return "".join(json.dumps(record) + "\n" for record in records)
-
-
-def put(directory: Path, name: str, text: str) -> None:
-    """Let a file of text appear."""
     directory.mkdir(exist_ok=True)
-    (directory / f".{name}").write_text(text)
-    os.rename(directory / f".{name}", directory / name)
+    hidden = directory / f".{first:09}.ndjson"
+    hidden.write_text("".join(json.dumps(record) + "\n" for record in records))
+    hidden.rename(directory / hidden.name[1:])
