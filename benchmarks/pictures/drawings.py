@@ -96,6 +96,7 @@ def draw_relations() -> Figure:
 # In the order of their arrival: x from, x to, y from, y to.
 RECTANGLES = {1: (1, 7, 1, 6), 2: (0, 9, 0, 8), 3: (2, 5, 2, 5), 4: (2.5, 4.5, 2.5, 3.5), 5: (5.5, 8.5, 5, 7)}
 PLACES = {2: (1.1, 3), 1: (0.3, 2), 3: (0.9, 1), 4: (0.1, 0), 5: (1.8, 2)}
+ARROW = {"arrowstyle": "-|>", "color": "black", "shrinkA": 11, "shrinkB": 11}
 FORWARDED, COVERED = "#1f6f8b", "#b9b9b9"
 
 
@@ -116,10 +117,7 @@ def graphs() -> dict[str, RelationGraph | CompleteGraph]:
 def draw_graph(axes: Axes, title: str, graph: RelationGraph | CompleteGraph) -> None:
     """Draw nodes and edges."""
     for parent, child in graph.edges():
-        axes.annotate(
-            "", PLACES[child], PLACES[parent],
-            arrowprops={"arrowstyle": "-|>", "color": "black", "shrinkA": 11, "shrinkB": 11},
-        )  # fmt: skip
+        axes.annotate("", PLACES[child], PLACES[parent], arrowprops=ARROW)
     for key, (x, y) in PLACES.items():
         colour = FORWARDED if key in graph.forwarded else COVERED
         axes.plot(x, y, "o", markersize=20, color=colour)

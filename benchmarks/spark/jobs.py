@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,15 +29,6 @@ LEAST, MOST = 1e-4, 1e-2  # of the universe
 MATCHED = "message_id long, key long"
 
 
-class Work(NamedTuple):
-    """A set, and messages for it, in memory and as Spark reads them."""
-
-    polygons: PolygonSet
-    count: int
-    asked: pa.Table
-    frame: DataFrame
-
-
 @dataclass
 class Bench:
     """A session, where its files are, and the report."""
@@ -51,12 +42,15 @@ class Bench:
         found = read_set(name, self.report.seed)
         return seven(found.take(slice(5000)) if self.report.quick else found, self.report.seed)
 
-    def work(self, name: str, quick: int, whole: int) -> Work:
-        """Return a set and so many messages, few in a quick run; those that another section made are taken again."""
+    def work(self, name: str, quick: int, whole: int) -> tuple[PolygonSet, int, pa.Table, DataFrame]:
+        """Return a set and so many messages for it, few in a quick run: in memory, and as Spark reads them.
+
+        Messages that another section made are taken again.
+        """
         polygons, count = self.polygon_set(name), quick if self.report.quick else whole
         path = self.directory / f"{polygons.name}-{count}"
         made = pq.read_table(path) if path.exists() else messages(polygons, count, self.report.seed)
-        return Work(polygons, count, made, stored(self.spark, made, path))
+        return polygons, count, made, stored(self.spark, made, path)
 
     def artifact(self, table: ct.ForwardingTable) -> Any:
         """Return a table where workers find it."""
