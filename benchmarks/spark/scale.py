@@ -9,7 +9,6 @@ fail, the plan "partitioned" must not.
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,18 +44,6 @@ SETTINGS = QUIET | {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.task.maxFailures": "1",  # what fails for want of memory fails again
 }
-
-
-@contextmanager
-def session(directory: Path, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """Yield a session on a cluster of two workers, of a core each."""
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    with (
-        cluster(directory, memory="3g") as (master, _),
-        configured(SparkSession.builder.master(master), settings).getOrCreate() as spark,
-    ):
-        yield spark
 
 
 def shifted(wkb: Any, by: float) -> Any:
@@ -157,7 +144,7 @@ def broadcast_fails(spark: Any, path: Path, place: str) -> Row:
 
 
 def run(report: Report) -> Iterator[Row]:
-    """Measure everything; a billion reckoned from it goes to RECKONED."""
+    """Measure everything on a cluster of two workers, of a core each; a billion reckoned from it goes to RECKONED."""
     polygons = read_set("LA", report.seed)
     if report.quick:
         polygons = polygons.take(slice(20_000))
@@ -170,7 +157,11 @@ def run(report: Report) -> Iterator[Row]:
     paths = written(polygons, count, directory, report.seed)
     del polygons
     say("written")
-    with session(directory, SETTINGS | settings) as spark:
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    with (
+        cluster(directory, memory="3g") as (master, _),
+        configured(SparkSession.builder.master(master), SETTINGS | settings).getOrCreate() as spark,
+    ):
         rows, reckoned = matched(spark, paths, place, count)
         RECKONED.append(reckoned)
         yield from rows
