@@ -112,6 +112,7 @@ def test_a_subscription_in_several_partitions_is_one_row(run, files, messages):
         assert len(expected) > 3
 
 
+@pytest.mark.slow
 def test_auto_goes_by_the_size_of_the_table(run, files, spark):
     asked = [files / "messages.parquet", files / "subscriptions.ndjson", "--spark"]
     small = run(*asked, "--output", files / "small", "--reject", files / "small.ndjson")

@@ -112,6 +112,7 @@ def test_a_template_whose_filters_lie_apart(spark, place, by):
     assert artifact.subscriptions == 600
 
 
+@pytest.mark.slow
 @SUBSCRIPTIONS
 def test_several_spatial_attributes(spark, place, by):
     rng = np.random.default_rng(8)
