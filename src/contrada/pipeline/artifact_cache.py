@@ -156,11 +156,13 @@ def remove_unused(root: Path, now: float | None = None) -> None:
 
 def remove_copy(digest: str, root: Path) -> bool:
     """Remove the copy of an artifact that is no longer needed; return False if it is in use or missing."""
+    if not manifests.is_digest(digest):
+        return False
     with _LOCK:
         forgotten = _OPEN.pop(digest, None)
         if forgotten is not None:
             forgotten.use.close()
-    return manifests.is_digest(digest) and _marks_copy(root / f"{digest}.use") and _remove(root / f"{digest}.use")
+    return _marks_copy(root / f"{digest}.use") and _remove(root / f"{digest}.use")
 
 
 def _marks_copy(use: Path) -> bool:

@@ -126,9 +126,7 @@ def test_damaged_files_of_rows_end_nothing(tmp_path, suffix, written):
     assert since(tmp_path, news.state).records == []
 
 
-READ_ONE = (
-    "import json, os, sys, time\nprint(json.dumps(['change', ['subscribe', 'a', 'a', 'size > 1']]), flush=True)\n"
-)
+READ_ONE = "import json, os, sys, time\nprint(json.dumps(['change', 'subscribe', 'a', 'a', 'size > 1']), flush=True)\n"
 HALF = "sys.stdout.write('[\"change\", [')\nsys.stdout.flush()\ntime.sleep(600)\n"
 GREEDY = "from contrada.pipeline.stream.apart import limit_memory\nlimit_memory()\nbytearray(3 << 30)\n"
 
