@@ -25,6 +25,7 @@ import contrada as ct
 from benchmarks import live
 from benchmarks.answers import INTERSECTS, ask_points, table_of
 from benchmarks.command import run_sections
+from benchmarks.match.small import pentagons
 from benchmarks.mixed import matching, sets
 from benchmarks.polygons import synthetic_set
 from benchmarks.report import ROOT, Report, Row, SkippedError
@@ -152,12 +153,11 @@ def one_scan(report: Report) -> Measure:
 
 def single_points(report: Report) -> Measure:
     """Measure points one by one: calls so short that the way into a kernel counts."""
-    polygons = synthetic_set(report.seed)
-    table = table_of(polygons, INTERSECTS)
-    xmin, ymin, xmax, ymax = polygons.universe
-    xy = np.random.default_rng(report.seed).uniform((xmin, ymin), (xmax, ymax), (1_000, 2))
-    points = [ct.Point(x, y).to_wkb() for x, y in xy.tolist()]
-    return answered("10,000 regions, a point, match_keys (time per message)", 1_000, partial(ask_points, table, points))
+    rng = np.random.default_rng(report.seed)
+    table = table_of(pentagons(rng), INTERSECTS)
+    points = [ct.Point(x, y).to_wkb() for x, y in rng.uniform((-170, -80), (170, 80), (1_000, 2)).tolist()]
+    name = "10,000 polygons of five vertices, a point, match_keys (time per message)"
+    return answered(name, len(points), partial(ask_points, table, points))
 
 
 COLD_SWITCHES: list[Callable[[], None]] = []  # what a new process switches off
