@@ -59,7 +59,7 @@ def keep_no_prefetches() -> None:
     """Replace every prefetch in kernels by nothing."""
     from contrada.kernels.runtime import prefetch
 
-    prefetch.prefetch = jit.inlined_kernel(prefetch._interpreted)
+    prefetch.prefetch = jit.kernel(prefetch._interpreted)
 
 
 def use_small_pages() -> None:
@@ -194,10 +194,6 @@ DEVICES = {
     "gate": Device("the gate before the GIL (kernels/runtime/gil_gate.py)", open_gate, live_table),
     "counting": Device(
         "no reference counting in kernels (jit.py)", partial(compile_helpers, allocates=True), one_scan, True
-    ),
-    "inlining": Device("forced inlining (jit.py)", partial(compile_helpers, forceinline=False), one_scan, True),
-    "inlining-match": Device(
-        "forced inlining in matching (jit.py)", partial(compile_helpers, forceinline=False), few_subscribers, True
     ),
     "checks": Device("no checks of arguments (jit.py)", check_arguments, single_points, True),
     "passes": Device(
