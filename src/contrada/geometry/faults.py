@@ -88,13 +88,17 @@ class Rejection(NamedTuple):
     ring: int | None = None
     place: tuple[float, float] | None = None
 
-    def error(self, is_alone: bool = False) -> RegionError | CrsError:
-        """Return the rejection as an error that names the row, unless its value `is_alone`, not in a column."""
-        text = self.reason if is_alone else f"row {self.row}: {self.reason}"
-        if self.fault in CRS_FAULTS:
-            return CrsError(text)
-        row = None if is_alone else self.row
-        return RegionError(text, row=row, part=self.part, ring=self.ring, place=self.place)
+    def error(self) -> RegionError | CrsError:
+        """Return the rejection as an error that names the row."""
+        return error_of(self, self.row)
+
+
+def error_of(bad: Rejection, row: int | None = None) -> RegionError | CrsError:
+    """Return a rejection as an error; it names the row unless `row` is None, as for a value that is in no column."""
+    text = bad.reason if row is None else f"row {row}: {bad.reason}"
+    if bad.fault in CRS_FAULTS:
+        return CrsError(text)
+    return RegionError(text, row=row, part=bad.part, ring=bad.ring, place=bad.place)
 
 
 def first_error(rejected: Sequence[Rejection]) -> RegionError | CrsError:

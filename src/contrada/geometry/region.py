@@ -16,6 +16,7 @@ from contrada.forking import cached_property
 from contrada.geometry import interchange, sources
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs
+from contrada.geometry.faults import error_of
 from contrada.geometry.immutable import Immutable
 from contrada.geometry.validation import is_on_the_globe, read_one, sift
 
@@ -220,5 +221,5 @@ def _from_least_vertex(ring: NDArray[np.float64]) -> bytes:
 def _only(sifted: Sifted) -> RegionArray:
     """Return the column of one region, or raise an error that says what is wrong with it."""
     if sifted.rejected:
-        raise sifted.rejected[0].error(is_alone=True)
+        raise error_of(sifted.rejected[0])
     return sifted.regions

@@ -19,6 +19,7 @@ from contrada.geometry.faults import MENDABLE, FaultCode, Rejection, rejection
 from contrada.geometry.sources import RawRegions, raw_from_shapely
 from contrada.limits import limit, variable
 
+_SPLIT = "split a region that crosses the antimeridian into a MultiPolygon (RFC 7946, 3.1.9)"
 USUAL_PAIRS_PER_EDGE, EDGES_PER_QUERY = 8, 64  # see _is_tangled
 
 
@@ -178,10 +179,7 @@ def _refuse_beyond_the_globe(sifted: Sifted) -> Sifted:
     outside = (np.abs(column.bounds) > [180, 90, 180, 90]).any(axis=1)
     if not outside.any() or not is_geographic(column.crs):
         return sifted
-    why = (
-        "outside longitude -180..180, latitude -90..90; "
-        "split a region that crosses the antimeridian into a MultiPolygon (RFC 7946, 3.1.9)"
-    )
+    why = f"outside longitude -180..180, latitude -90..90; {_SPLIT}"
     rejected = [
         Rejection(int(sifted.rows[k]), f"box {column.bounds[k].tolist()} is {why}", FaultCode.OFF_THE_GLOBE)
         for k in np.flatnonzero(outside)

@@ -109,7 +109,7 @@ def circles_of(texts: list[str]) -> list[Region]:
         polygons[k] = _cut_at_the_antimeridian(rings[k])
     made = read_regions(polygons, crs=LONGITUDE_LATITUDE)
     if made.rejected:
-        raise made.rejected[0].error(is_alone=True)
+        raise RegionError(made.rejected[0].reason)
     return list(made.regions)
 
 

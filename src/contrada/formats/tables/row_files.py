@@ -140,8 +140,7 @@ def _messages(table: Any, spatial: Spatial, times: Collection[str]) -> list[dict
     """Return the message of each row, or a reason."""
 
     def read(start: int, stop: int) -> list[dict[str, Any] | str]:
-        rows = attributes_of(table.slice(start, stop - start), is_checked=True)
-        messages, bad = rows_of(rows, None, spatial)
+        messages, bad = rows_of(attributes_of(table.slice(start, stop - start), is_checked=True), None, spatial)
         return [bad[row].reason if row in bad else _timed(message, times) or message
                 for row, message in enumerate(messages)]  # fmt: skip
 
