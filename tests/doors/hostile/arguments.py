@@ -120,7 +120,6 @@ MADE_HERE = ("Explanation", "Simplification", "Matches", "ManyMatches", "Rejecti
 REASONS = {
     **dict.fromkeys(MADE_HERE, "made by the package alone"),
     "Column": "a name and nothing more; Constraint checks it",
-    "Rejection.error": "takes a flag alone",
     "SubscriberTable": "made by ForwardingTable.simplified",
     "FaultCode": "an enumeration of codes",
     "ValueType": "users derive from it; their methods are their own",
