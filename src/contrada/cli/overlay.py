@@ -7,7 +7,7 @@ from enum import StrEnum
 from math import inf
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -19,9 +19,6 @@ from contrada.cli.options import Degree, Distribution, Sketch, degree_of, plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
 from contrada.errors import OverlayError
-
-if TYPE_CHECKING:
-    pass
 
 app = App(help="An overlay of peers that routes messages by content: the DR-tree.")
 app.command()(overlay_peer.peer)
