@@ -1,6 +1,7 @@
 """Our table of a polygon set, how we and peers are asked, and whose answers are right."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,18 +11,19 @@ import shapely
 
 import contrada as ct
 from benchmarks.polygons import PolygonSet
-from benchmarks.report import Difference, Settled
+from benchmarks.report import Difference, Settle, Settled
 from oracles.relations import judge, judge_point
 
 Answer = npt.NDArray[np.int64]
 Messages = TypeVar("Messages")
+Ask = Callable[[Sequence[bytes]], list[Answer]]
+Relations = ct.Relation | ct.RelationSet
+INTERSECTS = ct.RelationSet.S_INTERSECTS
 # Whether a row belongs to the answer of a message, given by its number; and the message and the relation as texts.
 Judge = Callable[[int, int], tuple[bool, str, str]]
 
 
-def table_of(
-    polygons: PolygonSet, relations: ct.Relation | ct.RelationSet | None = None, keyed: bool = False
-) -> ct.ForwardingTable:
+def table_of(polygons: PolygonSet, relations: Relations | None = None, keyed: bool = False) -> ct.ForwardingTable:
     """Return one subscription per polygon: with `relations` for all, or with each one's operator.
 
     Row k of the table is polygon k; with `keyed` a column of the input says so as well.
@@ -77,18 +79,11 @@ def settle(
         for row in np.setxor1d(mine, other).tolist():
             is_right, message, relation = is_match(number, row)
             found.append(Difference(*work, message, row, relation, is_right == (row in mine)))
-    return Settled(len(ours) * filters, found)
+    return len(ours) * filters, found
 
 
-def settle_answers(
-    polygons: PolygonSet,
-    messages: Sequence[bytes],
-    work: tuple[str, str],
-    ours: Sequence[Answer],
-    theirs: Sequence[Answer],
-    relations: ct.Relation | ct.RelationSet | None = None,
-) -> Settled:
-    """Compare two contenders' rows; rational arithmetic settles the differences."""
+def settle_answers(polygons: PolygonSet, messages: Sequence[bytes], relations: Relations | None = None) -> Settle:
+    """Return a comparison of two contenders' rows; rational arithmetic settles the differences."""
 
     def is_match(number: int, row: int) -> tuple[bool, str, str]:
         shape, polygon = shapely.from_wkb(messages[number]), polygons.shapes[row]
@@ -98,7 +93,7 @@ def settle_answers(
         relation = ct.Relation(code)
         return relation in ct.RelationSet(wanted), shape.wkt, relation.name
 
-    return settle(is_match, len(polygons.shapes), work, ours, theirs)
+    return partial(settle, is_match, len(polygons.shapes))
 
 
 def count_differences(ours: Sequence[Answer], theirs: Sequence[Answer]) -> int:

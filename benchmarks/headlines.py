@@ -41,18 +41,11 @@ ROWS = (
 
 def tables_of(path: Path) -> dict[str, list[dict[str, str]]]:
     """Return the tables of a file of results, by section: rows by their headings."""
-    found: dict[str, list[dict[str, str]]] = {}
-    section, headings = "", list[str]()
-    for line in path.read_text().splitlines():
-        if line.startswith("### "):
-            section, headings = line[4:], []
-            found[section] = []
-        elif line.startswith("| ") and section:
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if headings:
-                found[section].append(dict(zip(headings, cells, strict=True)))
-            else:
-                headings = cells
+    found = {}
+    for part in path.read_text().split("\n### ")[1:]:
+        section, *lines = part.splitlines()
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+        found[section] = [dict(zip(cells[0], row, strict=True)) for row in cells[1:]]
     return found
 
 

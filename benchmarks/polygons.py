@@ -70,10 +70,8 @@ def synthetic_set(seed: int) -> PolygonSet:
 def read_sets(report: Report, names: Sequence[str], quick: int) -> Iterator[PolygonSet]:
     """Yield the real sets that are there, the first `quick` of them in a quick run."""
     for name in names[: quick if report.quick else None]:
-        try:
+        with report.skipping():
             yield read_set(name, report.seed)
-        except SkippedError as reason:
-            report.skipped.append(str(reason))
 
 
 def all_sets(report: Report) -> Iterator[PolygonSet]:

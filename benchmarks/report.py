@@ -8,8 +8,9 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +18,13 @@ import shapely
 from rich.console import Console
 from rich.table import Table
 
+import contrada as ct
 from benchmarks.timing import Timed, say
 from contrada.papers import result_file
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBRARIES = ("contrada", "numpy", "numba", "llvmlite", "shapely", "pyarrow")
+LIBRARIES = ("numpy", "numba", "llvmlite", "shapely", "pyarrow")
+Time = float | Timed  # seconds
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,11 @@ class Row:
 
     @classmethod
     def versus(
-        cls, section: str, work: str, against: str, ours: float, theirs: float, bar: float | None = None, **counts: Any
+        cls, section: str, work: str, against: str, ours: Time, theirs: Time, bar: float | None = None, **counts: Any
     ) -> Row:
         """Return the row of a comparison in seconds: how many times faster ours is, which is to be at least `bar`."""
-        return cls(section, work, against, ours, theirs, theirs / ours, at_least=bar, **counts)
+        mine, other = (time.seconds if isinstance(time, Timed) else time for time in (ours, theirs))
+        return cls(section, work, against, mine, other, other / mine, at_least=bar, **counts)
 
     @classmethod
     def alone(
@@ -68,19 +72,14 @@ class Row:
         return cls(section, work, "ourselves", times[-1], times[0], times[-1] / times[0], "times the time", at_most=4)
 
     @property
-    def passed(self) -> bool | None:
-        """Return whether the bar is met; None without one."""
+    def verdict(self) -> tuple[str, str]:
+        """Return the bar and whether it is met, in words; nothing without a bar."""
         if self.at_least is not None:
-            return self.value >= self.at_least
-        return self.value <= self.at_most if self.at_most is not None else None
-
-    @property
-    def bar(self) -> str:
-        """Return the bar in words."""
-        if self.at_least is not None:
-            return f"at least {self.at_least:g}"
+            return f"at least {self.at_least:g}", "yes" if self.value >= self.at_least else "NO"
+        if self.at_most is None:
+            return "", ""
         unit = "" if self.unit.startswith("times") else f" {self.unit}"
-        return f"at most {self.at_most:g}{unit}" if self.at_most is not None else ""
+        return f"at most {self.at_most:g}{unit}", "yes" if self.value <= self.at_most else "NO"
 
 
 class Shown(NamedTuple):
@@ -115,13 +114,8 @@ class Difference(NamedTuple):
     is_ours_right: bool
 
 
-class Settled(NamedTuple):
-    """How many answers (message, subscription) were compared, and the differences."""
-
-    compared: int
-    differences: list[Difference]
-
-
+# How many answers (message, subscription) were compared, and the differences.
+Settled = tuple[int, list[Difference]]
 Settle = Callable[[tuple[str, str], Any, Any], Settled]  # of a work and its peer, our answers and theirs
 
 
@@ -141,21 +135,26 @@ class Report:
         self, section: str, work: str, peer: str, ours: Timed, theirs: Timed, settle: Settle, bar: float | None = None
     ) -> Row:
         """Return the row of a comparison whose answers `settle` compares; keep the differences."""
-        found = settle((work, peer), ours.answer, theirs.answer)
-        self.differences += found.differences
-        wrong = sum(not item.is_ours_right for item in found.differences)
-        counts = {"compared": found.compared, "different": len(found.differences), "wrong": wrong}
-        return Row.versus(section, work, peer, ours.seconds, theirs.seconds, bar, **counts)
+        compared, found = settle((work, peer), ours.answer, theirs.answer)
+        self.differences += found
+        counts = {"different": len(found), "wrong": sum(not item.is_ours_right for item in found)}
+        return Row.versus(section, work, peer, ours, theirs, bar, compared=compared, **counts)
 
     def add(self, found: Iterable[Row | Shown]) -> None:
         """Take what a section found, one after the other, so that a failure loses nothing; say each."""
-        try:
+        with self.skipping():
             for one in found:
                 if isinstance(one, Row):
                     self.rows.append(one)
                     say(f"{one.work}: {amount(one)}")
                 else:
                     self.tables.append(one)
+
+    @contextmanager
+    def skipping(self) -> Iterator[None]:
+        """Note what is not there, in place of an error."""
+        try:
+            yield
         except SkippedError as reason:
             self.skipped.append(str(reason))
 
@@ -205,13 +204,8 @@ def commit() -> str:
 
 def versions() -> dict[str, str]:
     """Return versions of Python and of the libraries that shape the numbers."""
-    found = {"python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            found[library] = "from source"
-    return found | {"GEOS": shapely.geos_version_string}
+    found = {"python": platform.python_version(), "contrada": ct.__version__}
+    return found | {name: version(name) for name in LIBRARIES} | {"GEOS": shapely.geos_version_string}
 
 
 def machine() -> dict[str, Any]:
@@ -238,11 +232,6 @@ def duration(seconds: float | None) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
-def verdict(row: Row) -> str:
-    """Return whether the bar is met, in a word."""
-    return {True: "yes", False: "NO", None: ""}[row.passed]
-
-
 def amount(row: Row) -> str:
     """Return the value with its unit; a ratio below one reads the other way round."""
     value, unit = row.value, row.unit
@@ -257,7 +246,7 @@ def cells(row: Row) -> list[str]:
     if row.different and row.wrong is not None:
         answers += f" (ours wrong: {row.wrong})"
     times = [duration(row.ours), duration(row.theirs)]
-    return [row.work, row.against, *times, amount(row), row.bar, verdict(row), answers]
+    return [row.work, row.against, *times, amount(row), *row.verdict, answers]
 
 
 HEADINGS = ("work", "against", "ours", "peer", "ours is", "bar", "met", "answers that differ")

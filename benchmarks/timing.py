@@ -7,6 +7,7 @@ Every helper here leaves the first call out, which may compile a kernel or read 
 import gc
 import statistics
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,6 +48,12 @@ def take_turns(contenders: Mapping[Name, Callable[[], Any]], repeats: int, per: 
     return {name: Timed(statistics.median(seconds[name]) / per, answers[name]) for name in names}
 
 
+def race(ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int, per: int = 1) -> tuple[Timed, Timed]:
+    """Let two contenders take turns."""
+    found = take_turns({"ours": ours, "theirs": theirs}, repeats, per)
+    return found["ours"], found["theirs"]
+
+
 def measured(
     call: Callable[[], Any],
     repeats: int = 1,
@@ -84,6 +91,24 @@ def time_cold(call: Callable[[], Any]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
+
+
+@contextmanager
+def repeated(action: Callable[[], Any], pause: float = 0.0) -> Iterator[None]:
+    """Call an action again and again in another thread while the block runs, each time after a pause in seconds."""
+    stop = threading.Event()
+
+    def repeat() -> None:
+        while not (stop.wait(pause) if pause else stop.is_set()):
+            action()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @contextmanager

@@ -7,15 +7,14 @@ from hypothesis import HealthCheck, settings
 
 from contrada import limits
 from contrada.model import types
-from effort import examples
+from effort import COMPILED, examples
 
 SLOW_START = [HealthCheck.too_slow]  # the first example of a session may compile kernels
 
 settings.register_profile("quick", max_examples=10, deadline=None, suppress_health_check=SLOW_START)
 settings.register_profile("default", max_examples=examples(100), deadline=None, suppress_health_check=SLOW_START)
 settings.register_profile("thorough", max_examples=5000, deadline=None, suppress_health_check=SLOW_START)
-without_compilation = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick" if without_compilation else "default"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default" if COMPILED else "quick"))
 
 # Jobs of tests are over before code that Java optimises at length pays: without that they take a sixth less time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

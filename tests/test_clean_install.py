@@ -1,6 +1,5 @@
 """`pip install .` without extras in an empty environment: the example and the commands of the README work there."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from console import read_lines, write_lines
+from doc_pages import ROOT
+
 OF_EXTRAS = ("pyspark", "pandas", "pyogrio", "matplotlib", "fastapi", "duckdb", "geopandas", "hypothesis", "pytest")
 OF_TESTS = ("generators", "oracles", "verification", "hostile")
 SUBSCRIPTION = {"subscriber": "harbour-master", "filter": "severity >= 3 AND overlaps(area, BBOX(9, 1, 14, 5))"}
@@ -60,20 +61,14 @@ def test_the_example_of_the_readme(clean):
 
 
 @pytest.mark.slow
-def test_commands(clean):
-    (clean.folder / "subscriptions.ndjson").write_text(json.dumps(SUBSCRIPTION))
-    (clean.folder / "alerts.ndjson").write_text(json.dumps(STORM))
-    found = clean.run("contrada", "match", "alerts.ndjson", "subscriptions.ndjson").stdout.splitlines()
-    assert [json.loads(line)["subscriber"] for line in found] == ["harbour-master"]
+def test_commands_work_and_that_for_spark_says_how_to_install_it(clean):
+    asked = write_lines(clean.folder / "subscriptions.ndjson", [SUBSCRIPTION])
+    match = ["match", write_lines(clean.folder / "alerts.ndjson", [STORM]), asked]
+    found = read_lines(clean.run("contrada", *match).stdout)
+    assert [row["subscriber"] for row in found] == ["harbour-master"]
     assert "contrada" in clean.run("contrada", "doctor").stdout.lower()
     assert "price < 100" in clean.run("contrada", "check", "NOT price >= 100").stdout
-
-
-@pytest.mark.slow
-def test_a_command_for_spark_says_how_to_install_it(clean):
-    (clean.folder / "messages.ndjson").write_text(json.dumps(STORM))
-    (clean.folder / "asked.ndjson").write_text(json.dumps(SUBSCRIPTION))
-    refused = clean.run("contrada", "match", "messages.ndjson", "asked.ndjson", "--spark", "--output", "out", code=2)
-    assert "pip install" in refused.stderr
-    assert "[spark]" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    refused = clean.run("contrada", *match, "--spark", "--output", "out", code=2).stderr
+    assert "pip install" in refused
+    assert "[spark]" in refused
+    assert "Traceback" not in refused

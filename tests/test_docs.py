@@ -1,23 +1,19 @@
 """The documentation runs, and names only what exists."""
 
 import doctest
-import importlib
 import re
-from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
+from doc_pages import OPTIONS, ROOT, blocks
 from effort import slow
 
-ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
 EXAMPLES = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MODULE = re.compile(r"(?<![.\w])contrada(?:\.\w+)+")
 TARGET = re.compile(r"`make ([a-z-]+)")
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-
-pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def python_lines(text: str) -> str:
@@ -27,16 +23,6 @@ def python_lines(text: str) -> str:
         first = text.count("\n", 0, block.start(1))
         kept[first : first + block[1].count("\n")] = block[1].splitlines()
     return "\n".join(kept) + "\n"
-
-
-def resolve(name: str) -> object:
-    """What a dotted name stands for: a module, or something in one."""
-    parts = name.split(".")
-    found: object = importlib.import_module(parts[0])
-    for depth, part in enumerate(parts[1:], start=2):
-        module = ".".join(parts[:depth])
-        found = getattr(found, part) if hasattr(found, part) else importlib.import_module(module)
-    return found
 
 
 ON_SPARK = {"ingest.md"}  # a session of its own
@@ -53,22 +39,14 @@ def test_examples_run(page, tmp_path, monkeypatch, own_types):
     assert not failures, "".join(failures)
 
 
-@pages
-def test_named_modules_exist(page):
-    for name in set(MODULE.findall(page.read_text())):
-        resolve(name)
-
-
-@pages
-def test_named_targets_exist(page):
-    makefile = (ROOT / "Makefile").read_text()
-    for target in set(TARGET.findall(page.read_text())):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_modules_and_targets_exist_and_links_lead_somewhere(page):
+    text, makefile = page.read_text(), (ROOT / "Makefile").read_text()
+    for name in set(MODULE.findall(text)):
+        resolve_name(name)
+    for target in set(TARGET.findall(text)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
-
-
-@pages
-def test_links_lead_somewhere(page):
-    for link in LINK.findall(page.read_text()):
+    for link in LINK.findall(text):
         assert (page.parent / link).exists(), link
 
 
@@ -88,5 +66,5 @@ def test_the_architecture_names_every_folder():
 def test_python_examples_are_sessions():
     # A block without a prompt would look tested and never run.
     for page in PAGES:
-        for block in EXAMPLES.findall(page.read_text()):
+        for block in blocks(page.read_text(), "python"):
             assert ">>>" in block, f"{page.name}: {block[:60]!r}"

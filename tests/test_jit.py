@@ -3,14 +3,17 @@
 import os
 import shutil
 import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import contrada
+from console import python
 from contrada import jit, kernels
+from effort import slow
 
 SOURCE = Path(contrada.__file__).parent
 # Small enough to compile in a second or two.
@@ -22,11 +25,7 @@ USE_A_KERNEL = (
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     settings = {key: value for key, value in os.environ.items() if not key.startswith(("CONTRADA_", "NUMBA_"))}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={**settings, "PYTHONPATH": str(SOURCE.parent), **environment},
-        capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
+    return python("-W", "error", "-c", code, env={**settings, "PYTHONPATH": str(SOURCE.parent), **environment})
 
 
 def compiled(directory: Path) -> list[Path]:
@@ -41,36 +40,34 @@ def damage_of(data, how):
 
 @pytest.mark.parametrize(
     "damages",
-    [[("nbc", "cut")], pytest.param([("nbi", "flip"), ("nbi", "empty"), ("nbc", "flip")], marks=pytest.mark.slow)],
+    [[("nbc", "cut")], slow([("nbi", "flip"), ("nbi", "empty"), ("nbc", "flip")])],
     ids=["cut", "flipped or empty"],
 )
 def test_kernels_are_compiled_once_and_again_when_the_cache_is_damaged(tmp_path, damages):
     """One line is written while kernels are compiled, and nothing by the next process."""
-    cold = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
+    use = partial(run, USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
+    cold = use()
     assert cold.stdout == "[5]\n"
     assert cold.stderr.count("\n") == 1
     assert cold.stderr.startswith("contrada: compiling kernels")
     assert len(compiled(tmp_path)) == 1
     for suffix, how in damages:
-        warm = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
+        warm = use()
         assert (warm.stdout, warm.stderr) == ("[5]\n", "")
         (file,) = tmp_path.rglob(f"*.{suffix}")
         file.write_bytes(damage_of(file.read_bytes(), how))
-        again = run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path))
+        again = use()
         assert again.stdout == "[5]\n"
         assert "compiling" in again.stderr
-    assert run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path)).stderr == ""
+    assert use().stderr == ""
 
 
 @pytest.mark.slow
 def test_concurrent_first_users_compile_once(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent), "CONTRADA_CACHE_DIR": str(tmp_path)}
-    environment.pop("NUMBA_DISABLE_JIT", None)
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    crowd = [subprocess.Popen([sys.executable, "-c", USE_A_KERNEL], env=environment, **streams) for _ in range(4)]
-    answers = [process.communicate(timeout=300) for process in crowd]
-    assert [out for out, _ in answers] == [b"[5]\n"] * 4
-    assert sum(b"compiling" in error for _, error in answers) == 1
+    with ThreadPoolExecutor(4) as pool:
+        crowd = list(pool.map(lambda _: run(USE_A_KERNEL, CONTRADA_CACHE_DIR=str(tmp_path)), range(4)))
+    assert [one.stdout for one in crowd] == ["[5]\n"] * 4
+    assert sum("compiling" in one.stderr for one in crowd) == 1
 
 
 @pytest.mark.slow
@@ -92,12 +89,12 @@ def test_without_a_writable_home_a_private_temporary_directory_serves(tmp_path):
     blocked.write_text("not a directory")
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    made = run(USE_A_KERNEL, HOME=str(blocked), XDG_CACHE_HOME=str(blocked), TMPDIR=str(temporary))
-    assert made.stdout == "[5]\n"
+    homes = {"HOME": str(blocked), "XDG_CACHE_HOME": str(blocked), "TMPDIR": str(temporary)}
+    assert run(USE_A_KERNEL, **homes).stdout == "[5]\n"
     (root,) = temporary.glob("contrada-*")
     assert root.stat().st_mode & 0o077 == 0
     assert len(compiled(root)) == 1
-    assert run(USE_A_KERNEL, HOME=str(blocked), XDG_CACHE_HOME=str(blocked), TMPDIR=str(temporary)).stderr == ""
+    assert run(USE_A_KERNEL, **homes).stderr == ""
 
 
 def test_a_temporary_cache_that_others_can_write_is_not_trusted(tmp_path, monkeypatch):

@@ -1,14 +1,16 @@
 """Folders import one way only, and stay small enough to read."""
 
 import ast
-import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import contrada
+from console import python
 
 PACKAGE = Path(contrada.__file__).parent
 ROOT = Path(__file__).parent.parent
@@ -48,9 +50,14 @@ def relative(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imported_modules(path: Path) -> Iterator[str]:
     """Full names of all modules that a file imports, at the top or inside a function."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -79,15 +86,12 @@ def test_folders_import_inward(folder):
 def test_the_bottom_imports_nothing_of_ours():
     for name in ("amounts.py", "codes.py", "errors.py", "forking.py", "installation.py"):
         assert imported_folders(PACKAGE / name) == set()
-    assert imported_folders(PACKAGE / "jit.py") <= {"errors"}
-    assert imported_folders(PACKAGE / "limits.py") <= {"errors"}
-    assert imported_folders(PACKAGE / "doors.py") <= {"errors"}
+    for name in ("jit.py", "limits.py", "doors.py"):
+        assert imported_folders(PACKAGE / name) <= {"errors"}
 
 
 def test_allowed_imports_have_no_cycle():
-    for folder, allowed in ALLOWED.items():
-        for other in allowed & ALLOWED.keys() - {folder}:
-            assert folder not in ALLOWED[other], f"{folder} and {other} may import each other"
+    TopologicalSorter({folder: allowed - {folder} for folder, allowed in ALLOWED.items()}).prepare()
 
 
 def module_name(path: Path) -> str:
@@ -99,7 +103,7 @@ def module_name(path: Path) -> str:
 def imported_at_the_top(path: Path) -> Iterator[str]:
     """Modules of ours that a file imports when it is imported itself."""
     known = {module_name(other) for other in MODULES}
-    waiting: list[ast.stmt] = list(ast.parse(path.read_text()).body)
+    waiting: list[ast.stmt] = list(tree_of(path).body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):
@@ -115,28 +119,17 @@ def imported_at_the_top(path: Path) -> Iterator[str]:
 
 
 def test_no_module_imports_itself_through_others():
-    imports = {module_name(path): set(imported_at_the_top(path)) for path in MODULES}
-    for name in imports:
-        imports[name] = {other for other in imports[name] if other in imports and other != name}
-    left = dict(imports)
-    while free := [name for name, others in left.items() if not others & left.keys()]:
-        for name in free:
-            del left[name]
-    assert not left, f"among these modules is a circle: {sorted(left)}"
+    imports = {module_name(path): set(imported_at_the_top(path)) - {module_name(path)} for path in MODULES}
+    TopologicalSorter(imports).prepare()  # its error names the modules of a circle
 
 
 def test_no_two_classes_share_a_name():
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(relative(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
-
-
-def test_folders_are_small():
-    for folder in {path.parent for path in MODULES}:
-        assert len(list(folder.glob("*.py"))) <= FOLDER_FILES, relative(folder)
 
 
 def test_kernels_import_only_numpy_and_numba():
@@ -156,8 +149,7 @@ def test_only_kernels_and_jit_import_numba():
 
 def test_importing_the_package_and_region_free_use_are_light():
     code = "import sys, contrada as ct; ct.compose(ct.Relation.MEETS, ct.Relation.INSIDE); print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert HEAVY & set(run.stdout.split()) == set()
+    assert HEAVY & set(python("-c", code).stdout.split()) == set()
 
 
 def test_every_public_name_exists_and_is_documented():
@@ -165,22 +157,20 @@ def test_every_public_name_exists_and_is_documented():
         assert getattr(contrada, name).__doc__ or name.startswith("__"), name
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_modules_fit_in_the_head(path):
-    assert path.stem not in {"utils", "helpers", "common"}, "name it after what it does"
-    text = path.read_text()
-    assert len(text.splitlines()) < MODULE_LINES
-    if "kernels" in path.relative_to(PACKAGE).parts:
-        return  # a compiled loop that shares many locals may be longer, with its reason beside it
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert length <= FUNCTION_LINES, f"{node.name} has {length} lines"
-
-
-def test_benchmarks_and_examples_fit_in_the_head():
-    paths = [*ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("examples/*.py")]
+def test_modules_and_folders_fit_in_the_head():
+    paths = [*MODULES, *ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("examples/*.py")]
     for path in paths:
+        assert path.stem not in {"utils", "helpers", "common"}, f"{path}: name it after what it does"
         assert len(path.read_text().splitlines()) < MODULE_LINES, path
     for folder in {path.parent for path in paths}:
         assert len(list(folder.glob("*.py"))) <= FOLDER_FILES, folder
+
+
+def test_functions_fit_on_a_screen():
+    for path in MODULES:
+        if "kernels" in path.relative_to(PACKAGE).parts:
+            continue  # a compiled loop that shares many locals may be longer, with its reason beside it
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                assert length <= FUNCTION_LINES, f"{relative(path)}: {node.name} has {length} lines"

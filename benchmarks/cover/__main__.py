@@ -25,11 +25,11 @@ from contrada.papers.cover.commands import rectangle_commands
 from contrada.papers.cover.point_index import PointIndex
 
 COMMANDS, ATTRIBUTES, P = 100_000, 8, 0.15
-INDEXES: dict[str, Callable[[int], PointIndex]] = {"k-d tree": KdTree, "Z-curve": ZCurve}
-BARS = {"k-d tree": 8.0, "Z-curve": 3.0}
+INDEXES: dict[str, tuple[Callable[[int], PointIndex], float]] = {"k-d tree": (KdTree, 8.0), "Z-curve": (ZCurve, 3.0)}
+BLOCKS, ROWS = "scan, block by block", "scan, row by row"
 NUMPY_BAR = 20.0
-NUMPY_PLANS = {"one whole column": 1, "three whole columns": 3}
-NUMPY_QUERIES = 300
+PLANS = {"NumPy, one whole column and then what is left": 1, "NumPy, three whole columns and then what is left": 3}
+QUERIES = 300
 
 
 def against_scan(report: Report) -> Iterator[Row]:
@@ -40,26 +40,22 @@ def against_scan(report: Report) -> Iterator[Row]:
     for attributes in (3, 5, ATTRIBUTES):
         steps, points = rectangle_commands(commands, attributes, P, report.seed)
         part = steps[: commands // 5]
-        scans = {"blocks": partial(forwarded, Scan, points, part), "rows": partial(row_scan, points, part)}
-        timed = take_turns(scans, repeats)
-        rows, blocks = timed["rows"], timed["blocks"]
+        scans = {BLOCKS: partial(forwarded, Scan, points), ROWS: partial(row_scan, points)}
+        timed = take_turns({name: partial(scan, part) for name, scan in scans.items()}, repeats)
         work = f"{len(part):,} commands, {2 * attributes} dimensions"
-        yield versus(section, f"scan, block by block: {work}", "scan, row by row", blocks, rows)
-        is_blocks = blocks.seconds < rows.seconds
-        peer = partial(forwarded, Scan, points, steps) if is_blocks else partial(row_scan, points, steps)
-        ours = {name: partial(forwarded, make, points, steps) for name, make in INDEXES.items()}
-        timed = take_turns(ours | {"peer": peer}, repeats)
-        against = f"scan, {'block by block' if is_blocks else 'row by row'}"
-        for name in INDEXES:
-            bar = BARS[name] if attributes == ATTRIBUTES else None
+        yield versus(section, f"{BLOCKS}: {work}", ROWS, timed[BLOCKS], timed[ROWS])
+        best = min(timed, key=lambda name: timed[name].seconds)
+        ours = {name: partial(forwarded, make, points, steps) for name, (make, _) in INDEXES.items()}
+        timed = take_turns(ours | {best: partial(scans[best], steps)}, repeats)
+        for name, (_, bar) in INDEXES.items():
             work = f"{name}: {commands:,} commands, {2 * attributes} dimensions"
-            yield versus(section, work, against, timed[name], timed["peer"], bar)
+            yield versus(section, work, best, timed[name], timed[best], bar if attributes == ATTRIBUTES else None)
 
 
 def versus(section: str, work: str, against: str, ours: Timed, theirs: Timed, bar: float | None = None) -> Row:
     """Return a comparison of two that tell which rows are forwarded."""
     counts = {"compared": len(theirs.answer), "different": len(theirs.answer ^ ours.answer)}
-    return Row.versus(section, work, against, ours.seconds, theirs.seconds, bar, **counts)
+    return Row.versus(section, work, against, ours, theirs, bar, **counts)
 
 
 def forwarded(make: Callable[[int], PointIndex], points: NDArray[np.float64], steps: NDArray[np.int64]) -> set[int]:
@@ -72,21 +68,21 @@ def against_numpy(report: Report) -> Iterator[Row]:
     section = "Covering: the k-d tree against NumPy"
     commands = 2_000 if report.quick else COMMANDS
     steps, points = rectangle_commands(commands, ATTRIBUTES, P, report.seed)
-    peers = {name: partial(numpy_run, points, steps, first) for name, first in NUMPY_PLANS.items()}
+    peers = {name: partial(numpy_run, points, steps, first) for name, first in PLANS.items()}
     timed = take_turns({"ours": partial(forwarded, KdTree, points, steps)} | peers, 1)
     work = f"{commands:,} commands, {2 * ATTRIBUTES} dimensions"
     for name in peers:
-        yield versus(section, work, f"NumPy, {name} and then what is left", timed["ours"], timed[name], NUMPY_BAR)
+        yield versus(section, work, name, timed["ours"], timed[name], NUMPY_BAR)
     half = steps[: commands // 2]
     rows = np.setdiff1d(half[half >= 0], -1 - half[half < 0])
-    queries = rectangle_commands(NUMPY_QUERIES, ATTRIBUTES, 0.0, report.seed + 1)[1]
+    queries = rectangle_commands(QUERIES, ATTRIBUTES, 0.0, report.seed + 1)[1]
     columns = np.ascontiguousarray(points[rows].T)
     index = KdTree(2 * ATTRIBUTES)
     for row in rows:
         index.add(row, points[row])
     singles = {
         name: partial(numbers_found, partial(numpy_search, columns, len(rows), first=first), queries)
-        for name, first in NUMPY_PLANS.items()
+        for name, first in PLANS.items()
     }
     singles["ours"] = partial(numbers_found, partial(index.find_covers, k=None), queries)
     timed = take_turns(singles, 3, len(queries))
@@ -94,9 +90,7 @@ def against_numpy(report: Report) -> Iterator[Row]:
     work = f"one query for all covers, from Python, {len(rows):,} points, {2 * ATTRIBUTES} dimensions"
     for name, theirs in timed.items():
         different = sum(a != b for a, b in zip(ours.answer, theirs.answer, strict=True))
-        counts = {"compared": len(queries), "different": different}
-        against = f"NumPy, {name} and then what is left"
-        yield Row.versus(section, work, against, ours.seconds, theirs.seconds, **counts)
+        yield Row.versus(section, work, name, ours, theirs, compared=len(queries), different=different)
 
 
 def numbers_found(find: Callable[..., NDArray[np.int64]], queries: NDArray[np.float64]) -> list[int]:

@@ -18,7 +18,7 @@ import contrada as ct
 from benchmarks.mixed.sets import zipf
 from benchmarks.polygons import FILES, read_column
 from benchmarks.report import Report, Row, SkippedError
-from benchmarks.timing import say, take_turns, time_each
+from benchmarks.timing import race, say, time_each
 from contrada.covering.filter_index import FilterIndex
 from contrada.covering.slots import Profile
 
@@ -51,19 +51,15 @@ def mixed_filters(report: Report, live: int, further: int) -> list[ct.Filter]:
     building[is_same] = building[outer]
     masks[is_same] = [mask & int(rng.integers(1, 256)) or mask for mask in masks[outer].tolist()]  # some, at least one
     read = buildings(report, count)
-    return [
-        ct.Filter(
-            [
-                ct.Constraint("kind", "=", f"v{value}"),
-                ct.Constraint("height", "between", first),
-                ct.Constraint("age", "between", second),
-                *([ct.Constraint("area", ct.RelationSet.from_mask(mask), read(place))] if with_region else ()),
-            ]
-        )
-        for value, (first, second), with_region, mask, place in zip(
-            values.tolist(), ends.tolist(), has_region.tolist(), masks.tolist(), building.tolist(), strict=True
-        )
-    ]
+    columns = (column.tolist() for column in (values, ends, has_region, masks, building))
+    filters = []
+    for value, (height, age), with_region, mask, place in zip(*columns, strict=True):
+        parts = [ct.Constraint("kind", "=", f"v{value}")]
+        parts += [ct.Constraint("height", "between", height), ct.Constraint("age", "between", age)]
+        if with_region:
+            parts.append(ct.Constraint("area", ct.RelationSet.from_mask(mask), read(place)))
+        filters.append(ct.Filter(parts))
+    return filters
 
 
 def buildings(report: Report, count: int) -> Callable[[int], ct.Region]:
@@ -159,10 +155,8 @@ def against_scan(live: Sequence[ct.Filter], further: Sequence[ct.Filter]) -> Ite
     is_found = np.array(is_covered(tree, profiles))
     rows = []
     for name, chosen in {"something covers": is_found, "nothing covers": ~is_found}.items():
-        some = list(compress(profiles, chosen))
-        if some:
-            found = take_turns({"tree": partial(is_covered, tree, some), "scan": partial(is_covered, scan, some)}, 3)
-            ours, theirs = found["tree"], found["scan"]
+        if some := list(compress(profiles, chosen)):
+            ours, theirs = race(partial(is_covered, tree, some), partial(is_covered, scan, some), 3)
             different = sum(a != b for a, b in zip(ours.answer, theirs.answer, strict=True))
             rows.append((f"that {name}", len(some), different, ours.seconds, theirs.seconds))
     totals = np.array([row[1:] for row in rows]).sum(axis=0).tolist()

@@ -7,16 +7,17 @@ build/bench/match.json. Real polygons are read from the directory that CONTRADA_
 tables replace those of benchmarks/results, so that no number is typed by hand.
 """
 
+from benchmarks import live
 from benchmarks.command import run_sections
-from benchmarks.match import large, live, paper, points, scale, small
+from benchmarks.match import large, paper, scale, small
 
 SECTIONS = {
     "large": large.run,
     "engines": large.run_databases,
     "small": small.run,
-    "points": points.run,
+    "points": small.run_points,
     "scale": scale.run,
-    "live": live.run,
+    "live": live.run_regions,
     "paper": paper.run,
 }
 

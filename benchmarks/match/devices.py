@@ -7,11 +7,9 @@ into a cache of their own in build/bench/kernels, so the first run takes minutes
 Writes build/bench/devices.json; with --write the tables replace those of benchmarks/results.
 """
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -24,16 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import contrada as ct
-from benchmarks.answers import ask_points, table_of
+from benchmarks import live
+from benchmarks.answers import INTERSECTS, ask_points, table_of
 from benchmarks.command import run_sections
-from benchmarks.match import live
-from benchmarks.mixed import matching, tables
+from benchmarks.match.small import pentagons
+from benchmarks.mixed import matching, sets
 from benchmarks.polygons import synthetic_set
 from benchmarks.report import ROOT, Report, Row, SkippedError
 from benchmarks.simplify.work import ask, constraints_of, predicates_of, synthetic_messages
 from benchmarks.simplify.work import table_of as table_of_predicates
 from benchmarks.timing import measured, say
-from benchmarks.updates import beside, slowest
 from contrada import jit
 from contrada.index import hugepages
 from contrada.matching import shortcut
@@ -61,7 +59,7 @@ def keep_no_prefetches() -> None:
     """Replace every prefetch in kernels by nothing."""
     from contrada.kernels.runtime import prefetch
 
-    prefetch.prefetch = jit.inlined_kernel(prefetch._interpreted)
+    prefetch.prefetch = jit.kernel(prefetch._interpreted)
 
 
 def use_small_pages() -> None:
@@ -93,7 +91,8 @@ def compile_helpers(**options: bool) -> None:
 
 def check_arguments() -> None:
     """Check the types of arguments in every call of a kernel."""
-    jit.entry = lambda signature, checked=True: lambda function: jit.EntryPoint(function, signature, True)
+    entry = jit.entry
+    jit.entry = lambda *signature, checked=True: entry(*signature, checked=True)
 
 
 def optimise_as_numba() -> None:
@@ -114,9 +113,9 @@ def answered(name: str, count: int, call: Callable[[], list[Any]]) -> Measure:
 def mixed_filters(report: Report) -> Measure:
     """Measure messages against a table of mixed filters that no cache holds."""
     work = matching.prepared(report.seed, report.quick)
-    asked = tables.as_dicts(work.messages)
+    asked = sets.as_dicts(work.messages)
     name = f"{len(work.filters):,} mixed filters, match_keys (time per message)"
-    return answered(name, len(asked), partial(tables.ask, work.table, asked))
+    return answered(name, len(asked), partial(sets.ask, work.table, asked))
 
 
 def few_subscribers(report: Report) -> Measure:
@@ -132,14 +131,13 @@ def few_subscribers(report: Report) -> Measure:
 
 def live_table(report: Report) -> Measure:
     """Measure a reader and a writer of one table, without a pause."""
-    polygons, messages, updates = live.prepared(report)
-    count = 2_000 if report.quick else 20_000
+    polygons, table = live.regions_table(report)
+    name = f"{len(polygons.shapes):,} subscriptions, "
 
     def measure() -> Found:
-        busy, done, seconds = beside(updates.change_one, lambda: slowest(updates.table, messages, count))
-        name = f"{len(polygons.shapes):,} subscriptions, "
+        busy, rate = table.beside(table.change_one, 2_000 if report.quick else 20_000)
         times = {f"{name}99.9th percentile of match_keys beside a writer": busy}
-        return times | {f"{name}time per update beside a reader": seconds / max(1, done)}, None
+        return times | {f"{name}time per update beside a reader": 1 / rate}, None
 
     return measure
 
@@ -155,36 +153,34 @@ def one_scan(report: Report) -> Measure:
 
 def single_points(report: Report) -> Measure:
     """Measure points one by one: calls so short that the way into a kernel counts."""
-    polygons = synthetic_set(report.seed)
-    table = table_of(polygons, ct.RelationSet.S_INTERSECTS)
-    xmin, ymin, xmax, ymax = polygons.universe
-    xy = np.random.default_rng(report.seed).uniform((xmin, ymin), (xmax, ymax), (1_000, 2))
-    points = [ct.Point(x, y).to_wkb() for x, y in xy.tolist()]
-    return answered("10,000 regions, a point, match_keys (time per message)", 1_000, partial(ask_points, table, points))
+    rng = np.random.default_rng(report.seed)
+    table = table_of(pentagons(rng), INTERSECTS)
+    points = [ct.Point(x, y).to_wkb() for x, y in rng.uniform((-170, -80), (170, 80), (1_000, 2)).tolist()]
+    name = "10,000 polygons of five vertices, a point, match_keys (time per message)"
+    return answered(name, len(points), partial(ask_points, table, points))
 
 
-COLD_ARGUMENTS: list[str] = []  # of the new process: as Numba does it, if there is one
-COLD = """
-import json, sys, time
-from benchmarks.match import devices
-if sys.argv[2:]:
-    devices.optimise_as_numba()
-start = time.perf_counter()
-measure = devices.one_scan(devices.Report(int(sys.argv[1]), True))
-numbers, answer = measure()
-print(json.dumps([time.perf_counter() - start, *numbers.values(), answer]))
-"""
+COLD_SWITCHES: list[Callable[[], None]] = []  # what a new process switches off
+new_process = partial(ProcessPoolExecutor, 1, get_context("spawn"))
+
+
+def scan_cold(seed: int, folder: str, switches: list[Callable[[], None]]) -> tuple[float, Found]:
+    """Compile the kernels of a relation into an empty cache, and use them: the seconds of all, and of their use."""
+    os.environ["CONTRADA_CACHE_DIR"] = folder
+    for switch_off in switches:
+        switch_off()
+    start = time.perf_counter()
+    found = one_scan(Report(seed, True))()
+    return time.perf_counter() - start, found
 
 
 def cold_compilation(report: Report) -> Measure:
-    """Measure a new process that compiles the kernels of a relation into an empty cache, and uses them."""
+    """Measure a new process that compiles."""
 
     def measure() -> Found:
-        with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-c", COLD, str(report.seed), *COLD_ARGUMENTS]
-            environment = os.environ | {"CONTRADA_CACHE_DIR": folder}
-            done = subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, check=True)
-        compiling, scanning, answer = json.loads(done.stdout.splitlines()[-1])
+        with tempfile.TemporaryDirectory() as folder, new_process() as process:
+            compiling, (numbers, answer) = process.submit(scan_cold, report.seed, folder, COLD_SWITCHES).result()
+        (scanning,) = numbers.values()
         times = {"reading and relating, compiled from nothing": compiling}
         return times | {"one message against 1,000 regions, so compiled": scanning}, answer
 
@@ -199,14 +195,11 @@ DEVICES = {
     "counting": Device(
         "no reference counting in kernels (jit.py)", partial(compile_helpers, allocates=True), one_scan, True
     ),
-    "inlining": Device(
-        "forced inlining (jit.py)", partial(compile_helpers, forceinline=False), one_scan, True
-    ),
     "checks": Device("no checks of arguments (jit.py)", check_arguments, single_points, True),
     "passes": Device(
-        "optimising once, a patch of Numba (jit.py)", partial(COLD_ARGUMENTS.append, "as Numba"), cold_compilation
+        "optimising once, a patch of Numba (jit.py)", partial(COLD_SWITCHES.append, optimise_as_numba), cold_compilation
     ),
-}  # fmt: skip
+}
 
 
 PREPARED: list[Measure] = []  # in a process with or without a device: its work
@@ -234,8 +227,7 @@ def measure_prepared() -> Found:
 
 def run(name: str, report: Report) -> Iterator[Row]:
     """Yield the medians of the seconds with a device and without it, in two processes that take turns."""
-    process = partial(ProcessPoolExecutor, 1, get_context("spawn"))
-    with process() as on, process() as off:
+    with new_process() as on, new_process() as off:
         for is_on, side in ((True, on), (False, off)):
             side.submit(prepare, name, is_on, Report(report.seed, report.quick)).result()
             say(f"{name}: {'on' if is_on else 'off'}")

@@ -46,7 +46,7 @@ def one_set(polygons: PolygonSet, report: Report) -> Iterator[Row]:
         best_of_kinds.append((ours.seconds, min(timed.seconds for timed in found.values())))
         for name, theirs in found.items():
             work = f"{title}, kind {kind}, {size:,.0f} matches"
-            yield report.compare(SECTION, work, name, ours, theirs, partial(settle_answers, polygons, messages))
+            yield report.compare(SECTION, work, name, ours, theirs, settle_answers(polygons, messages))
     both = np.mean(best_of_kinds, axis=0).tolist()
     yield Row.versus(SECTION, f"{title}, kinds A, B, C", TOGETHER, *both, AT_LEAST[polygons.name])
 
@@ -88,6 +88,6 @@ def ask_databases(polygons: PolygonSet, engines: dict[str, tuple[str, ...]], rep
         against = f"{engine}: {told['plan']}"
         say(f"{polygons.name}: {against} {told['plans']}")
         work = f"{polygons.name}, {len(polygons.shapes):,} polygons, kinds A, B, C"
-        settle = partial(settle_answers, polygons, messages)
+        settle = settle_answers(polygons, messages)
         bar = 20 if polygons.name == "synthetic" else 30
         yield report.compare(DATABASES, work, against, found["ours"], theirs, settle, bar)

@@ -114,7 +114,7 @@ def compared(section: str, work: str, workload: Workload, contenders: dict[str, 
     for name, theirs in found.items():
         different = count_differences(ours.answer, theirs.answer)
         counts = {"compared": len(messages) * len(workload.column), "different": different}
-        yield Row.versus(section, work, name, ours.seconds, theirs.seconds, **counts)
+        yield Row.versus(section, work, name, ours, theirs, **counts)
 
 
 def rows_in(masks: npt.NDArray[np.uint8], codes: npt.NDArray[np.uint8]) -> Answer:
@@ -154,7 +154,7 @@ def forms(workload: Workload, repeats: int) -> Iterator[Row]:
         growing = measured(partial(paper_tree, workload, split), warm_up=few)
         trees[name] = growing.answer
         against = f"{name}, one insert after another"
-        yield Row.versus(FORMS, f"{workload}: build", against, packing.seconds, growing.seconds)
+        yield Row.versus(FORMS, f"{workload}: build", against, packing, growing)
     packed: PackedTree = packing.answer
     contenders: dict[str, Match] = {name: tree.match for name, tree in trees.items()}
     contenders[PACKED] = packed.match
@@ -190,8 +190,8 @@ def updates(workload: Workload, trees: dict[str, CRTree], count: int) -> Iterato
             tree.insert(-1, mask, region)
             tree.delete(-1)
 
-    ours = measured(change_table, 3, count).seconds
+    ours = measured(change_table, 3, count)
     table.wait_for_compaction()
     for name, tree in trees.items():
-        theirs = measured(partial(change_tree, tree), 3, count).seconds
+        theirs = measured(partial(change_tree, tree), 3, count)
         yield Row.versus(FORMS, f"{workload}: one in and out again", f"{name}; ours a table", ours, theirs)

@@ -9,17 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 import contrada as ct
-from benchmarks.answers import ask_plan, ask_regions, settle_answers, table_of, with_answers
+from benchmarks.answers import INTERSECTS, ask_plan, ask_regions, settle_answers, table_of, with_answers
 from benchmarks.peers.shapely_plans import single_plan
 from benchmarks.polygons import KINDS, PolygonSet, large_messages, read_set, small_messages
 from benchmarks.report import Report, Row
-from benchmarks.timing import measured, take_turns
+from benchmarks.timing import measured, race
 
 GROWTH = "S_INTERSECTS, messages that 100 of N subscriptions match (time per message)"
 LOADING = "Loading, memory and threads"
 ANSWERS = 100
 AGAINST = "Shapely: one STRtree, prepared predicate"
-INTERSECTS = ct.RelationSet.S_INTERSECTS
 
 
 def run(report: Report) -> Iterator[Row]:
@@ -42,10 +41,10 @@ def growth(whole: PolygonSet, report: Report) -> Iterator[Row]:
             partial(ask_regions, table), ANSWERS, ANSWERS / size,
         )  # fmt: skip
         plan = single_plan(some.shapes, INTERSECTS)
-        contenders = {"ours": partial(ask_regions, table, messages), "peer": partial(ask_plan, plan, messages)}
-        ours, theirs = take_turns(contenders, 5, len(messages)).values()
+        calls = partial(ask_regions, table, messages), partial(ask_plan, plan, messages)
+        ours, theirs = race(*calls, 5, len(messages))
         times.append(ours.seconds)
-        settle = partial(settle_answers, some, messages, relations=INTERSECTS)
+        settle = settle_answers(some, messages, INTERSECTS)
         yield report.compare(GROWTH, f"N = {size:,}", AGAINST, ours, theirs, settle)
     yield Row.growing(GROWTH, sizes, times)
     yield from loading(some, table, loaded.seconds)
@@ -71,7 +70,7 @@ def threads(polygons: PolygonSet, report: Report) -> Iterator[Row]:
     count = 30 if report.quick else 330
     messages = [wkb for kind in KINDS for wkb in large_messages(polygons, kind, count, report.seed)]
     rows = pa.table({"area": pa.array(messages, pa.binary())})
-    calls = {number: partial(table.match_many, rows, threads=number) for number in (1, 2)}
-    one, two = take_turns(calls, 3 if report.quick else 9, len(messages)).values()
+    calls = (partial(table.match_many, rows, threads=number) for number in (2, 1))
+    two, one = race(*calls, 3 if report.quick else 9, len(messages))
     work = f"match_many, SoCal, random operators, {len(messages)} messages, 2 threads (time per message)"
-    yield Row.versus(LOADING, work, "1 thread", two.seconds, one.seconds, 1.6)
+    yield Row.versus(LOADING, work, "1 thread", two, one, 1.6)

@@ -1,22 +1,27 @@
-"""Points and small messages, one relation for all subscriptions: us and one STRtree with prepared predicates."""
+"""Points and small messages, one relation for all subscriptions: us and one STRtree, and Koncorde for points."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
+import shapely
 
 import contrada as ct
-from benchmarks.answers import Answer, ask_plan, ask_points, ask_regions, settle_answers, table_of
+from benchmarks.answers import INTERSECTS, Ask, Relations, ask_plan, ask_points, ask_regions, settle_answers, table_of
+from benchmarks.peers.programs import ask_program, koncorde, rows_of
 from benchmarks.peers.shapely_plans import single_plan
-from benchmarks.polygons import PolygonSet, point_messages, read_sets, small_messages
+from benchmarks.polygons import PolygonSet, point_messages, read_sets, small_messages, with_operators
 from benchmarks.report import Report, Row
-from benchmarks.timing import say, take_turns
+from benchmarks.timing import Timed, say, take_turns
+from generators import synthetic
 
 SECTION = "Small messages, each relation alone (time per message)"
 AGAINST = "Shapely: one STRtree, prepared predicate"
 SHARES = (1e-6, 1e-5, 1e-4, 2.5e-3)  # of the universe
-ALONE: tuple[ct.Relation | ct.RelationSet, ...] = (ct.RelationSet.S_INTERSECTS, *ct.Relation)
-OF_POINTS = (ct.RelationSet.S_INTERSECTS, ct.Relation.DISJOINT, ct.Relation.MEETS, ct.Relation.INSIDE)
+ALONE: tuple[Relations, ...] = (INTERSECTS, *ct.Relation)
+OF_POINTS = (INTERSECTS, ct.Relation.DISJOINT, ct.Relation.MEETS, ct.Relation.INSIDE)
 MANY = 100  # answers from which on we want to be five times faster
 
 
@@ -33,39 +38,82 @@ def run(report: Report) -> Iterator[Row]:
             for size, messages in works.items():
                 if size != "points" or relations in OF_POINTS:
                     ask = partial(ask_points if size == "points" else ask_regions, table)
-                    calls = {"ours": ask, "peer": partial(ask_plan, plan)}
-                    yield from one_size(f"{name}, {size}", polygons, relations, calls, messages, report)
+                    asks = {"ours": ask, "peer": partial(ask_plan, plan)}
+                    yield from one_size(f"{name}, {size}", polygons, relations, asks, messages, report)
 
 
 def one_size(
-    name: str,
-    polygons: PolygonSet,
-    relations: ct.Relation | ct.RelationSet,
-    contenders: dict[str, Callable[[Sequence[bytes]], list[Answer]]],
-    messages: Sequence[bytes],
-    report: Report,
+    name: str, polygons: PolygonSet, relations: Relations, asks: dict[str, Ask], messages: list[bytes], report: Report
 ) -> Iterator[Row]:
     """One relation and size; for `disjoint`, with its long answers, also the time that only copying them takes."""
     is_large = relations is ct.Relation.DISJOINT
     messages = messages[: 20 if is_large else None]
-    ours, theirs = (call(messages) for call in contenders.values())
+    ours, theirs = (ask(messages) for ask in asks.values())
     size = np.mean([len(rows) for rows in ours])
     title = f"{polygons.name}, {name}, {size:,.1f} matches"
-    settled = settle_answers(polygons, messages, (title, AGAINST), ours, theirs, relations)
+    settled = settle_answers(polygons, messages, relations)((title, AGAINST), ours, theirs)
     if is_large:
-        contenders["copy"] = lambda messages, some=ours[0]: [some.copy() for _ in messages]
+        asks["copy"] = lambda messages, some=ours[0]: [some.copy() for _ in messages]
     del ours, theirs
-    ask = partial(one_by_one, messages=messages) if is_large else lambda call: call(messages)
-    calls = {name: partial(ask, call) for name, call in contenders.items()}
+    ask_all = partial(one_by_one, messages=messages) if is_large else lambda ask: ask(messages)
+    calls = {name: partial(ask_all, ask) for name, ask in asks.items()}
     found = take_turns(calls, 3 if report.quick else 5, len(messages))
     bar = 5 if size >= MANY else 1
     yield report.compare(SECTION, title, AGAINST, found["ours"], found["peer"], lambda *_: settled, bar)
     if is_large:
-        work, each = f"{title}: only to copy the answer", [found[name].seconds for name in ("copy", "peer")]
-        yield Row.versus(SECTION, work, AGAINST, *each)
+        yield Row.versus(SECTION, f"{title}: only to copy the answer", AGAINST, found["copy"], found["peer"])
 
 
-def one_by_one(ask: Callable[[Sequence[bytes]], list[Answer]], messages: Sequence[bytes]) -> None:
+def one_by_one(ask: Ask, messages: Sequence[bytes]) -> None:
     """Ask, and let go of each answer before the next, as users do: memory for all of them would be what is measured."""
     for message in messages:
         ask((message,))
+
+
+POINTS = "Points against 10,000 polygons of five vertices, S_INTERSECTS (time per point)"
+COUNT = 10_000
+BATCH, ONE_BY_ONE = "match_many, 1 thread", "match_keys, one by one"
+
+
+def run_points(report: Report) -> Iterator[Row]:
+    """Measure points in batches, and a tenth of them one by one, against Shapely and Koncorde."""
+    rng = np.random.default_rng(report.seed)
+    polygons = pentagons(rng)
+    count = 20_000 if report.quick else 100_000
+    few = count // 10
+    points = shapely.points(rng.uniform((-170, -80), (170, 80), (count, 2)))
+    messages = [bytes(wkb) for wkb in shapely.to_wkb(points)]
+    column, objects = pa.table({"area": pa.array(messages, pa.binary())}), np.array(messages, object)
+    table, tree = table_of(polygons, INTERSECTS), shapely.STRtree(polygons.shapes)
+    contenders = {
+        "ours": partial(table.match_many, column, threads=1),
+        "peer": lambda: tree.query(shapely.from_wkb(objects), "intersects"),
+        "single": partial(ask_points, table, messages[:few]),
+        "peer single": partial(ask_plan, single_plan(polygons.shapes, INTERSECTS), messages[:few]),
+    }
+    found = take_turns(contenders, 3 if report.quick else 7)
+    ours = np.split(found["ours"].answer.rows, found["ours"].answer.offsets[1:-1])
+    batch = Timed(found["ours"].seconds / count, ours)
+    pairs = found["peer"].answer
+    order = np.lexsort((pairs[1], pairs[0]))
+    theirs = np.split(pairs[1][order], np.searchsorted(pairs[0][order], np.arange(1, count)))
+
+    settle = settle_answers(polygons, messages, INTERSECTS)
+    peer = Timed(found["peer"].seconds / count, theirs)
+    yield report.compare(POINTS, BATCH, "Shapely: STRtree, batch query", batch, peer, settle, 2)
+    single, peer = (Timed(found[name].seconds / few, found[name].answer) for name in ("single", "peer single"))
+    yield report.compare(POINTS, ONE_BY_ONE, "Shapely: STRtree, one by one", single, peer, settle, 1)
+    rings = [shapely.get_coordinates(shape)[:-1].tolist() for shape in polygons.shapes]
+    asked = json.dumps({"polygons": rings, "points": shapely.get_coordinates(points)[:few].tolist()})
+    told = ask_program("Koncorde", koncorde("koncorde_points.js"), {"asked.json": asked})
+    peer = Timed(told["seconds"], rows_of(told))
+    yield report.compare(POINTS, BATCH, "Koncorde", batch._replace(answer=ours[:few]), peer, settle, 5)
+    yield report.compare(POINTS, ONE_BY_ONE, "Koncorde", single, peer, settle, 0.5)
+
+
+def pentagons(rng: np.random.Generator) -> PolygonSet:
+    """Return round polygons of five vertices and about two degrees' diameter, all over the world."""
+    size = rng.uniform(1, 3, (COUNT, 2))
+    low = rng.uniform((-170, -80), np.array((170, 80)) - size)
+    rings = synthetic.place(synthetic.round_unit_rings(rng, COUNT, 5), np.concatenate([low, low + size], axis=1))
+    return with_operators("pentagons", synthetic.as_regions(list(rings)).to_wkb(), rng)

@@ -7,15 +7,16 @@ build/bench/mixed.json. Regions are read from the directory that CONTRADA_DATA n
 replace those of benchmarks/results, so that no number is typed by hand.
 """
 
+from benchmarks import live
 from benchmarks.command import run_sections
-from benchmarks.mixed import live, matching, scalars
+from benchmarks.mixed import matching
 
 SECTIONS = {
     "mixed": matching.against_counting,
     "engines": matching.against_engines,
-    "live": live.run,
+    "live": live.run_mixed,
     "growth": matching.growth,
-    "scalars": scalars.run,
+    "scalars": matching.scalar_filters,
 }
 
 if __name__ == "__main__":

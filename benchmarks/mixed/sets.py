@@ -1,4 +1,4 @@
-"""What benchmarks.mixed matches: filters with scalar constraints, with and without a region, and messages.
+"""What benchmarks.mixed matches: filters with scalar constraints, with and without a region, messages, our tables.
 
 Filters are columns: string attributes s0, s1, ... with the number of a value or -1 (any), numeric attributes n0, n1,
 ... with bounds, both inclusive, or 0 and SCALE (any). Numbers are whole, as one peer has no floats but decimals.
@@ -17,15 +17,16 @@ import pyarrow as pa
 import shapely
 
 import contrada as ct
-from benchmarks.answers import Answer, settle, with_answers
+from benchmarks.answers import INTERSECTS, Answer, settle, with_answers
 from benchmarks.polygons import PolygonSet, small_messages
-from benchmarks.report import Settled
+from benchmarks.report import Settle
 from oracles.relations import judge
 
 SCALE = 1_000_000  # numbers of messages and bounds are in 0 .. SCALE - 1
 VALUES = 1_000
 MIXED = 3, 3  # string and numeric attributes
 SCALAR = 10, 10
+CHUNK = 10_000  # filters made at a time
 Kind = Literal["equality", "range"]
 Ints = npt.NDArray[np.integer[Any]]
 Mask = npt.NDArray[np.bool_]
@@ -169,6 +170,83 @@ def message_columns(messages: Messages) -> dict[str, pa.Array]:
     return columns | {f"n{k}": pa.array(column.astype(np.int32)) for k, column in enumerate(messages.numbers.T)}
 
 
+def filters_of(filters: Filters) -> Iterator[ct.Filter]:
+    """Yield the filters as objects, made a few at a time."""
+    for start in range(0, len(filters), CHUNK):
+        part = filters.part(start, start + CHUNK)
+        constraints: list[list[ct.Constraint]] = [[] for _ in range(len(part))]
+        for name, row, low, high in part.constraints():
+            constraints[row].append(scalar(name, low, high))
+        if part.polygons is not None:
+            for row, wkb in enumerate(part.polygons.wkb.to_pylist()):
+                constraints[row].append(ct.Constraint("area", INTERSECTS, ct.Region.from_wkb(wkb)))
+        yield from map(ct.Filter, constraints)
+
+
+def scalar(name: str, low: int, high: int) -> ct.Constraint:
+    """Return a constraint on a string, whose value is given by its number, or on a number."""
+    return ct.Constraint(name, "=", f"v{low}") if name[0] == "s" else ct.Constraint(name, "between", (low, high))
+
+
+def table_of(filters: Filters) -> ct.ForwardingTable:
+    """Return one subscription per filter, in their order, so that rows are those of the set."""
+    table = ct.ForwardingTable()
+    if filters.polygons is None:
+        for row, asked in enumerate(filters_of(filters)):
+            table.subscribe(row, asked)
+    else:
+        is_asked = np.concatenate([filters.values >= 0, filters.high < SCALE], axis=1)
+        changes = np.flatnonzero((is_asked[1:] != is_asked[:-1]).any(axis=1)) + 1
+        for rows in np.split(np.arange(len(filters)), changes):
+            table.subscribe_many(*template(filters, rows, is_asked[rows[0]]))
+    table.pack()
+    return table
+
+
+def template(filters: Filters, rows: Any, is_asked: Any) -> tuple[pa.Table, ct.Filter]:
+    """Return filters with the same attributes as a table, and what is asked of its columns."""
+    columns: dict[str, Any] = {"geometry": filters.polygons.wkb.take(pa.array(rows))} if filters.polygons else {}
+    parts = [ct.Constraint("area", INTERSECTS, ct.Column("geometry"))]
+    texts = filters.values.shape[1]
+    for k in np.flatnonzero(is_asked[:texts]).tolist():
+        columns[f"s{k}"] = pa.array([f"v{value}" for value in filters.values[rows, k].tolist()])
+        parts.append(ct.Constraint(f"s{k}", "=", ct.Column(f"s{k}")))
+    for k in np.flatnonzero(is_asked[texts:]).tolist():
+        columns[f"low{k}"], columns[f"high{k}"] = pa.array(filters.low[rows, k]), pa.array(filters.high[rows, k])
+        parts.append(ct.Constraint(f"n{k}", "between", (ct.Column(f"low{k}"), ct.Column(f"high{k}"))))
+    return pa.table(columns), ct.Filter(parts)
+
+
+def as_dicts(messages: Messages) -> list[dict[str, Any]]:
+    """Return messages as dictionaries; regions are still WKB."""
+    scalars: list[dict[str, Any]] = [dict(one) for one in messages.scalars()]
+    for message, wkb in zip(scalars, messages.regions or (), strict=False):
+        message["area"] = wkb
+    return scalars
+
+
+def read(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with its region read from WKB; this is part of what is timed."""
+    return {**message, "area": ct.Region.from_wkb(message["area"])} if "area" in message else message
+
+
+def ask(matcher: Any, messages: Sequence[dict[str, Any]]) -> list[Answer]:
+    """Return the rows for each message, one by one, from a table or a counting matcher."""
+    return [matcher.match_keys(read(message)).rows for message in messages]
+
+
+def ask_many(table: ct.ForwardingTable, messages: Sequence[dict[str, Any]]) -> list[Answer]:
+    """Return the same rows, asked in one call, on one thread."""
+    found = table.match_many([read(message) for message in messages], by="subscription", threads=1)
+    return np.split(found.rows, found.offsets[1:-1])
+
+
+def both_ways(table: ct.ForwardingTable, messages: Sequence[dict[str, Any]]) -> dict[str, Callable[[], list[Answer]]]:
+    """Return calls that ask all messages, by name."""
+    calls = {"match_keys, one by one": ask, "match_many, 1 thread": ask_many}
+    return {name: partial(call, table, messages) for name, call in calls.items()}
+
+
 def holds(filters: Filters, row: int, messages: Messages, number: int) -> bool:
     """Return whether a filter matches a message; rational arithmetic decides on the region."""
     value, bounds = filters.values[row], (filters.low[row], filters.high[row])
@@ -179,15 +257,13 @@ def holds(filters: Filters, row: int, messages: Messages, number: int) -> bool:
     if filters.polygons is None or messages.regions is None:
         return True
     code = judge(shapely.from_wkb(messages.regions[number]), filters.polygons.shapes[row])
-    return ct.Relation(code) in ct.RelationSet.S_INTERSECTS
+    return ct.Relation(code) in INTERSECTS
 
 
-def settle_filters(
-    filters: Filters, messages: Messages, work: tuple[str, str], ours: Sequence[Answer], theirs: Sequence[Answer]
-) -> Settled:
-    """Compare two contenders' rows for the first messages; where they differ, `holds` says who is right."""
+def settle_filters(filters: Filters, messages: Messages) -> Settle:
+    """Return a comparison of two contenders' rows for the first messages; `holds` says who is right."""
 
     def is_match(number: int, row: int) -> tuple[bool, str, str]:
         return holds(filters, row, messages, number), str(messages.scalars()[number]), "S_INTERSECTS"
 
-    return settle(is_match, len(filters), work, ours, theirs)
+    return partial(settle, is_match, len(filters))

@@ -8,15 +8,18 @@ from numpy.typing import NDArray
 
 
 @numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
-def _first_cover(packed: Any, count: int, query: Any) -> int:
-    """The first of count points that is at least as large everywhere; a row ends at the first dimension that fails."""
+def _first_cover(packed: Any, count: int, query: Any, but: int) -> int:
+    """The first of count points, without one, that is at least as large everywhere.
+
+    A row ends at the first dimension that fails.
+    """
     for at in range(count):
         is_above = True
         for i in range(packed.shape[1]):
             if packed[at, i] < query[i]:
                 is_above = False
                 break
-        if is_above:
+        if is_above and at != but:
             return at
     return -1
 
@@ -32,7 +35,7 @@ def _run(points: Any, steps: Any, is_forwarded: Any) -> None:
     live = 0
     for step in steps:
         if step >= 0:
-            at = _first_cover(packed, live, points[step])
+            at = _first_cover(packed, live, points[step], -1)
             parents[step] = rows[at] if at >= 0 else -1
             is_forwarded[step] |= at < 0
             packed[live] = points[step]
@@ -48,14 +51,10 @@ def _run(points: Any, steps: Any, is_forwarded: Any) -> None:
         places[rows[live]] = place
         for other in range(live):
             orphan = rows[other]
-            if parents[orphan] != row:
-                continue
-            parents[orphan] = -1
-            for at in range(live):
-                if at != other and _first_cover(packed[at : at + 1], 1, points[orphan]) == 0:
-                    parents[orphan] = rows[at]
-                    break
-            is_forwarded[orphan] |= parents[orphan] < 0
+            if parents[orphan] == row:
+                at = _first_cover(packed, live, points[orphan], other)
+                parents[orphan] = rows[at] if at >= 0 else -1
+                is_forwarded[orphan] |= at < 0
 
 
 def row_scan(points: NDArray[np.float64], steps: NDArray[np.int64]) -> set[int]:

@@ -48,12 +48,9 @@ def connect() -> Any:
 
 def question(is_indexed: bool) -> str:
     """Return one query for all operators. With constant geometries the index is used; NOT never uses it."""
-    parts = []
-    for k, condition in enumerate(CONDITIONS):
-        if is_indexed and k == 0:
-            condition = "row NOT IN (SELECT row FROM t0 WHERE ST_Intersects(g, $m))"
-        parts.append(f"SELECT row FROM t{k} WHERE {condition}")
-    return " UNION ALL ".join(parts)
+    apart = "row NOT IN (SELECT row FROM t0 WHERE ST_Intersects(g, $m))" if is_indexed else CONDITIONS[0]
+    conditions = enumerate((apart, *CONDITIONS[1:]))
+    return " UNION ALL ".join(f"SELECT row FROM t{k} WHERE {condition}" for k, condition in conditions)
 
 
 def match_operators(polygons: str, messages: str, answers: str) -> None:

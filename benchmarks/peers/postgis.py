@@ -18,7 +18,7 @@ import psycopg
 import pyarrow.parquet as pq
 
 from benchmarks.peers.answering import Plan, ask_each, write_quickest
-from benchmarks.peers.duckdb import CONDITIONS
+from benchmarks.peers.duckdb import question
 
 SETTINGS = "-c listen_addresses='' -c shared_buffers=2GB -c work_mem=256MB -c jit=off -c fsync=off"
 
@@ -66,7 +66,7 @@ def load(connection: Any, path: str) -> None:
 def ask_all(connection: Any, messages: list[bytes], workers: int) -> Plan:
     """Return the seconds and rows of all messages; rows come packed as bytes."""
     connection.execute(f"SET max_parallel_workers_per_gather = {workers}")
-    parts = " UNION ALL ".join(f"SELECT row FROM t{k} WHERE {text}" for k, text in enumerate(CONDITIONS))
+    parts = question(is_indexed=False)
 
     def ask(wkb: bytes) -> Any:
         text = parts.replace("$m", f"'{wkb.hex()}'::geometry")

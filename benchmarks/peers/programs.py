@@ -71,8 +71,7 @@ def ask_program(peer: str, command: Command, inputs: Inputs, *further: str, limi
             raise SkippedError(f"{peer}: took more than {limit} seconds") from None
         if done.returncode != 0:
             raise SkippedError(f"{peer}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
-        answer: dict[str, Any] = json.loads(answers.read_text())
-        return answer
+        return json.loads(answers.read_text())
 
 
 def database(module: str, *arguments: str) -> Command:

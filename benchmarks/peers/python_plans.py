@@ -1,6 +1,7 @@
 """What users write: one Shapely STRtree over the regions, then checks of the candidates; and better forms of it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,20 @@ class PythonPlans:
         self.filters = filters
 
     def plans(self) -> dict[str, Plan]:
-        """Return all plans by name. The loop's dictionaries are made here."""
-        return {LOOP: DictionaryLoop(self.filters, self.tree), VECTORS: self.region_first, SCALARS_FIRST: self.quickest}
+        """Return all plans by name. The loop's dictionaries, of a value or a pair of bounds, are made here."""
+        asked: list[dict[str, Any]] = [{} for _ in range(len(self.filters))]
+        names = [f"v{value}" for value in range(VALUES)]
+        for name, row, low, high in self.filters.constraints():
+            asked[row][name] = names[low] if name[0] == "s" else (low, high)
+        return {LOOP: partial(self.loop, asked), VECTORS: self.region_first, SCALARS_FIRST: self.quickest}
+
+    def loop(self, asked: list[dict[str, Any]], messages: Messages) -> list[Answer]:
+        """Match with a tree that decides on the region, and dictionaries that are checked one by one."""
+        answers = []
+        for scalars, wkb in zip(messages.scalars(), messages.regions or (), strict=True):
+            near = self.tree.query(shapely.from_wkb(wkb), "intersects").tolist()
+            answers.append(np.array(sorted(row for row in near if is_match(asked[row], scalars)), np.int64))
+        return answers
 
     def region_first(self, messages: Messages) -> list[Answer]:
         """Match with a tree that decides on the region, and columns that decide on the scalars."""
@@ -58,32 +71,13 @@ class PythonPlans:
         return rows
 
 
-class DictionaryLoop:
-    """Filters as dictionaries of a value or a pair of bounds, checked one by one."""
-
-    def __init__(self, filters: Filters, tree: Any) -> None:
-        self.tree = tree
-        self.filters: list[dict[str, Any]] = [{} for _ in range(len(filters))]
-        names = [f"v{value}" for value in range(VALUES)]
-        for name, row, low, high in filters.constraints():
-            self.filters[row][name] = names[low] if name[0] == "s" else (low, high)
-
-    def __call__(self, messages: Messages) -> list[Answer]:
-        """Return the rows for each message."""
-        answers = []
-        for scalars, wkb in zip(messages.scalars(), messages.regions or (), strict=True):
-            near = self.tree.query(shapely.from_wkb(wkb), "intersects").tolist()
-            answers.append(np.array(sorted(row for row in near if self.is_match(self.filters[row], scalars)), np.int64))
-        return answers
-
-    @staticmethod
-    def is_match(asked: dict[str, Any], message: dict[str, Any]) -> bool:
-        """Return whether all scalar constraints of a filter hold."""
-        for name, wanted in asked.items():
-            value = message[name]
-            if isinstance(wanted, tuple):
-                if not wanted[0] <= value <= wanted[1]:
-                    return False
-            elif value != wanted:
+def is_match(asked: dict[str, Any], message: dict[str, Any]) -> bool:
+    """Return whether all scalar constraints of a filter hold."""
+    for name, wanted in asked.items():
+        value = message[name]
+        if isinstance(wanted, tuple):
+            if not wanted[0] <= value <= wanted[1]:
                 return False
-        return True
+        elif value != wanted:
+            return False
+    return True

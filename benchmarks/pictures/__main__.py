@@ -7,6 +7,7 @@ benchmarks.pictures.report_page` takes the screenshot of a report. docs/images/m
 """
 
 import argparse
+import json
 
 import matplotlib
 
@@ -15,12 +16,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from benchmarks.command import command
+from benchmarks.command import command, result_of
 from benchmarks.match.paper import FIGURE
 from benchmarks.pictures import speed
-from benchmarks.pictures.charts import read_result
-from benchmarks.pictures.cover_graphs import draw_graphs
-from benchmarks.pictures.relations import draw_relations
+from benchmarks.pictures.drawings import draw_graphs, draw_relations
 from benchmarks.report import ROOT
 from benchmarks.simplify import report as simplify
 
@@ -45,10 +44,10 @@ def main() -> None:
     """Draw all for which there are numbers."""
     argparse.ArgumentParser(prog=command(), description=(__doc__ or "").splitlines()[0]).parse_args()
     save(draw_relations(), "eight_relations.png")
-
     save(draw_graphs(), "cover_graphs.png", dpi=110)
     for picture, (name, section, draw) in SPEED.items():
-        if (result := read_result(name, section)) is not None:
+        result = json.loads(result_of(name).read_text()) if result_of(name).exists() else {"rows": []}
+        if any(row["section"].startswith(section) for row in result["rows"]):
             save(draw(result), picture)
         else:
             print(f"no {picture}: run `python -m benchmarks.{name}` first")

@@ -1,26 +1,29 @@
 """Charts of what was measured: scans of one message, matching by the number of subscriptions, figures 4a and 4b."""
 
 import re
+from collections.abc import Hashable, Mapping
 from statistics import fmean
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from benchmarks.match.paper import EXACT, FIGURE, PACKED, PAPER, PAPER_EXACT, REAL, SAMPLED, SYNTHETIC
 from benchmarks.match.scale import GROWTH
-from benchmarks.pictures.charts import FIRST, GREY, INK, PALE, SECOND, Series, clean, draw_lines, finished, number
-from benchmarks.polygons import FILES
+from benchmarks.polygons import FILES, KINDS
 from benchmarks.report import duration
-from benchmarks.simplify.report import COUNTING, TABLE
-from benchmarks.simplify.report import FIGURE as FIGURE_4B
+from benchmarks.simplify import report as simplify
 
+INK, GREY, PALE, LINE = "#1f2933", "#52606d", "#9aa5b1", "#e4e7eb"
+FIRST, SECOND = "#1f77b4", "#e8702a"
 Rows = list[dict[str, Any]]
+Series = dict[Hashable, dict[int, float]]  # seconds by number, for each line
 LEGEND: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.055, 1.0), "frameon": False, "fontsize": 9.5}
-KINDS = {
+MESSAGES = {
     "message of 20 points": "message of\n20 points",
     "message of kind A": "A: round,\n6 to 10 points",
     "message of kind B": "B: irregular,\n30 to 50 points",
@@ -34,16 +37,15 @@ SCANS = {
 }
 ENGINES = {"Contrada": (FIRST, "o"), "Shapely": (GREY, "s"), "DuckDB spatial": (SECOND, "D"), "PostGIS": (PALE, "^")}
 FORMS = {
-    SAMPLED: ("Algorithm 1, one constraint after another", SECOND, "s", "-"),
-    PAPER: ("the paper's CR-tree with Algorithm 1", SECOND, "o", ":"),
-    EXACT: ("exact relation, one constraint after another", GREY, "s", "-"),
-    PAPER_EXACT: ("the paper's CR-tree with the exact relation", FIRST, "o", ":"),
-    PACKED: ("packed tree", FIRST, "D", "-"),
+    SAMPLED: {"label": "Algorithm 1, one constraint after another", "color": SECOND, "marker": "s"},
+    PAPER: {"label": "the paper's CR-tree with Algorithm 1", "color": SECOND, "marker": "o", "ls": ":"},
+    EXACT: {"label": "exact relation, one constraint after another", "color": GREY, "marker": "s"},
+    PAPER_EXACT: {"label": "the paper's CR-tree with the exact relation", "color": FIRST, "marker": "o", "ls": ":"},
+    PACKED: {"label": "packed tree", "color": FIRST, "marker": "D"},
 }
 TIMES_ALGORITHM_1 = 6  # section 5.1: CGAL's exact polygon intersection takes about six times as long
-# Table 3, natural features in Rhône-Alpes, scenario 1: milliseconds for messages of the kinds A, B and C.
-TABLE_3_POLYGONS = 17_048
-TABLE_3 = {SAMPLED: (951.0, 1323.0, 851.0), PAPER: (108.0, 93.0, 7.0)}
+TABLE_3 = {SAMPLED: 0, PAPER: 1}  # the columns of scenario 1 in Table 3
+TABLE_3_POLYGONS = 17_048  # natural features in Rhône-Alpes
 NOTE_4A = (
     "Pale: what [SPATIAL] prints, measured on an Intel i5. Left, CGAL's exact test takes about six times as long as "
     "Algorithm 1 (drawn: 6 times ours).\nRight, the means of Table 3 for 17,048 polygons. "
@@ -51,6 +53,7 @@ NOTE_4A = (
 )
 NOTE_4B = "The paper's text gives no numbers for the curves of its figure 4b."
 PREDICATES = {5: (FIRST, "o"), 15: (SECOND, "s"), 25: ("#2a9d5c", "^")}
+MATCHERS = {simplify.TABLE: "ForwardingTable", simplify.COUNTING: "Counting matcher"}
 # Regions from the generator of the constraints, as in section 5.1.
 WORK_4B = re.compile(r"(\d+) predicates, N = ([\d,]+), 20 points,")
 
@@ -70,7 +73,7 @@ def draw_scans(result: dict[str, Any]) -> Figure:
             axes.text(value, y, f" {duration(seconds[contender])}{factor}", va="center", fontsize=9.5, color=INK)
     every = [value * 1e3 for seconds in times.values() for value in seconds.values()]
     axes.set(xscale="log", xlim=(min(every) / 2, max(every) * 5), xlabel="milliseconds per message (logarithmic)")
-    axes.set_yticks(range(len(times)), [KINDS[work] for work in times], fontsize=11)
+    axes.set_yticks(range(len(times)), [MESSAGES[work] for work in times], fontsize=11)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
@@ -124,25 +127,21 @@ def growth(rows: Rows) -> Series:
 def draw_figure_4a(result: dict[str, Any]) -> Figure:
     """Draw synthetic regions to the left, a real set to the right: N against milliseconds, logarithmic upwards."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 6.2), sharey=True, facecolor="white")
-    styles = {
-        name: {"label": label, "color": colour, "marker": marker, "linestyle": line}
-        for name, (label, colour, marker, line) in FORMS.items()
-    }
     drawn = {
         left: (SYNTHETIC, "Synthetic regions, each at least 10 % of the universe"),
         right: (REAL, "Rhône-Alpes, messages of 1 to 25 %"),
     }
     for axes, (name, title) in drawn.items():
         series = forms(result["rows"], name)
-        draw_lines(axes, series, styles, title, yscale="log", xlabel="constraints (N)", xlim=(0, None))
+        draw_lines(axes, series, FORMS, title, yscale="log", xlabel="constraints (N)", xlim=(0, None))
     sampled = sorted(forms(result["rows"], SYNTHETIC)[SAMPLED].items())
     cgal = [(size, TIMES_ALGORITHM_1 * seconds * 1e3) for size, seconds in sampled]
     left.plot(*zip(*cgal, strict=True), color=PALE, linestyle="--", linewidth=1.5)
     note = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": GREY}
     left.annotate("CGAL, by the paper's ratio", cgal[-1], (0, 7), **note)
-    for name, milliseconds in TABLE_3.items():
-        point = TABLE_3_POLYGONS, fmean(milliseconds)
-        right.plot(*point, marker=FORMS[name][2], markersize=9, color=PALE, fillstyle="none")
+    for name, column in TABLE_3.items():
+        point = TABLE_3_POLYGONS, fmean(simplify.TABLE_3[REAL, kind][column] for kind in KINDS)
+        right.plot(*point, marker=FORMS[name]["marker"], markersize=9, color=PALE, fillstyle="none")
         right.annotate(f"Table 3: {point[1]:,.0f} ms", point, (8, -18), **note)
     right.set_xlim(0, 1.08 * TABLE_3_POLYGONS)
     left.set_ylim(None, 5_000)
@@ -171,11 +170,11 @@ def draw_figure_4b(result: dict[str, Any]) -> Figure:
         for count, (colour, marker) in PREDICATES.items()
         for side, line in (("theirs", "-"), ("ours", "--"))
     }
-    for axes, matcher, title in zip(both, (TABLE, COUNTING), ("ForwardingTable", "Counting matcher"), strict=True):
+    for axes, (matcher, title) in zip(both, MATCHERS.items(), strict=True):
         series: Series = {}
         for row in result["rows"]:
             work = WORK_4B.match(row["work"])
-            if row["section"] == FIGURE_4B and row["against"] == matcher and work:
+            if row["section"] == simplify.FIGURE and row["against"] == matcher and work:
                 for side in ("theirs", "ours"):
                     series.setdefault((int(work[1]), side), {})[number(work[2])] = row[side]
         draw_lines(axes, series, styles, title, xlabel="constraints (N), two in a filter", xlim=(0, None))
@@ -188,3 +187,37 @@ def draw_figure_4b(result: dict[str, Any]) -> Figure:
     keys += [Line2D([], [], color=GREY, linewidth=2, linestyle="--", label="simplified")]
     figure.legend(handles=keys, ncols=5, **LEGEND)
     return finished(figure, result, ", one thread", NOTE_4B, left=0.068, top=0.86, bottom=0.135, wspace=0.06)
+
+
+def number(text: str) -> int:
+    """Return a number that is written with commas."""
+    return int(text.replace(",", ""))
+
+
+def draw_lines(axes: Axes, series: Series, styles: Mapping[Any, dict[str, Any]], title: str, **scales: Any) -> None:
+    """Draw a line of milliseconds for each style that has times."""
+    for name, style in styles.items():
+        if times := sorted(series.get(name, {}).items()):
+            sizes, seconds = zip(*times, strict=True)
+            axes.plot(sizes, [value * 1e3 for value in seconds], linewidth=2, **{"markersize": 5, **style})
+    axes.set(**scales)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    clean(axes, title)
+
+
+def clean(axes: Axes, title: str, **style: Any) -> None:
+    """Give the axes a title and a pale grid, and no frame."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color=LINE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_title(title, **{"loc": "left", "fontsize": 12, "color": INK, **style})
+
+
+def finished(figure: Figure, result: dict[str, Any], machine: str, note: str = "", **margins: float) -> Figure:
+    """Say below the picture where its numbers come from, and return it with these margins."""
+    text = f"{result['machine']['cpu']}{machine}" + (" (quick run)" if result["quick"] else "")
+    figure.text(0.985, 0.015, text, ha="right", fontsize=8, color=GREY)
+    figure.text(0.068, 0.015, note, fontsize=8, color=GREY)
+    figure.subplots_adjust(**{"right": 0.985, **margins})
+    return figure

@@ -7,13 +7,13 @@ Writes build/bench/relate.json. Real footprints are read from the directory that
 """
 
 from benchmarks.command import run_sections
-from benchmarks.relate import coastlines, footprints, scans, startup
+from benchmarks.relate import pairs, scans, startup
 
 SECTIONS = {
     "scans": scans.run,
-    "pairs": footprints.run_pairs,
-    "coastlines": coastlines.run,
-    "reading": footprints.run_reading,
+    "pairs": pairs.run_footprints,
+    "coastlines": pairs.run_coastlines,
+    "reading": pairs.run_reading,
     "startup": startup.run,
     "accuracy": scans.run_accuracy,
 }

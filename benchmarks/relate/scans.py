@@ -1,8 +1,7 @@
 """One message region against thousands of synthetic regions, one after the other, on one thread."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import shapely
@@ -34,73 +33,59 @@ def messages_of(rng: np.random.Generator, count: int, kind: str) -> ct.RegionArr
 KINDS = ("20 points", "A", "B", "C")
 
 
-@dataclass(frozen=True)
-class Contender:
-    """A way to do the scan, and how its answers compare with ours."""
+class Contender(NamedTuple):
+    """A way to do the scan, and how its answers to a message compare with ours."""
 
     name: str
     scan: Callable[[Any, ct.Region], Any]  # (shapely message, our message) -> answers
     bar: float | None
-    answers: str  # "relations", "intersects" or "sampled"
+    # (shapely message, our answers, its answers) -> how many differ and, unless it only approximates, are wrong in ours
+    judge: Callable[[Any, Codes, Any], tuple[int, ...]]
 
 
 def contenders(constraints: ct.RegionArray, shapes: Any) -> list[Contender]:
     """Return the peers, in the order of the table."""
     points = density(PER_HALF_LENGTH)
 
+    def sampled(_: Any, message: ct.Region) -> Codes:
+        return relate_sampled(message, constraints, points, halo=False)
+
     def boxes_first(_: Any, message: ct.Region) -> Codes:
         out = np.empty(len(constraints), np.uint8)
         fill_sampled(message._column, constraints, points, False, False, True, out)
         return out
 
+    def relations(shape: Any, ours: Codes, theirs: Any) -> tuple[int, ...]:
+        return settle(np.array(shape, dtype=object), shapes, ours, relation_codes(theirs))
+
+    def yes_or_no(_: Any, ours: Codes, theirs: Any) -> tuple[int, ...]:
+        return (int(((ours != ct.Relation.DISJOINT) != theirs).sum()),)
+
+    def codes(_: Any, ours: Codes, theirs: Codes) -> tuple[int, ...]:
+        return (int((ours != theirs).sum()),)
+
     return [
-        Contender("shapely.relate", lambda shape, _: shapely.relate(shape, shapes), 25, "relations"),
-        Contender(PREPARED, lambda shape, _: shapely.intersects(shape, shapes), 5, "intersects"),
-        Contender(
-            "relate_sampled (Algorithm 1, no halo)",
-            lambda _, message: relate_sampled(message, constraints, points, halo=False),
-            30,
-            "sampled",
-        ),
-        Contender("the same after a box test", boxes_first, None, "sampled"),
+        Contender("shapely.relate", lambda shape, _: shapely.relate(shape, shapes), 25, relations),
+        Contender(PREPARED, lambda shape, _: shapely.intersects(shape, shapes), 5, yes_or_no),
+        Contender("relate_sampled (Algorithm 1, no halo)", sampled, 30, codes),
+        Contender("the same after a box test", boxes_first, None, codes),
     ]
 
 
 def compare(kind: str, messages: list[ct.Region], constraints: ct.RegionArray, repeats: int) -> Iterator[Row]:
     """Yield one row per contender for one kind of message; each repetition scans with every message."""
-    shapes = np.asarray(constraints.to_shapely())
-    pairs = [(message.to_shapely(), message) for message in messages]
-    for shape, _ in pairs:
-        shapely.prepare(shape)
+    shapes, prepared = np.asarray(constraints.to_shapely()), [message.to_shapely() for message in messages]
+    shapely.prepare(prepared)
     peers = contenders(constraints, shapes)
-    calls: dict[str, Callable[[], Any]] = {
-        "ours": lambda: [ct.relate(message, constraints, threads=1) for _, message in pairs]
-    }
-    for peer in peers:
-        calls[peer.name] = lambda scan=peer.scan: [scan(shape, message) for shape, message in pairs]
-    found = take_turns(calls, repeats, len(pairs))
-    ours = found["ours"]
+    calls = {"ours": lambda: [ct.relate(message, constraints, threads=1) for message in messages]}
+    calls |= {peer.name: lambda scan=peer.scan: list(map(scan, prepared, messages)) for peer in peers}
+    found = take_turns(calls, repeats, len(messages))
+    ours, work = found["ours"], f"message of kind {kind}" if len(kind) == 1 else f"message of {kind}"
     for peer in peers:
         theirs = found[peer.name]
-        different, wrong = differences(peer, pairs, shapes, ours.answer, theirs.answer)
-        counts = {"compared": len(pairs) * len(constraints), "different": different, "wrong": wrong}
-        work = f"message of kind {kind}" if len(kind) == 1 else f"message of {kind}"
-        section = SECTION.format(len(constraints))
-        yield Row.versus(section, work, peer.name, ours.seconds, theirs.seconds, peer.bar, **counts)
-
-
-def differences(peer: Contender, pairs: list[Any], shapes: Any, ours: Any, theirs: Any) -> tuple[int, int | None]:
-    """Return how many answers differ, and how many of ours are wrong (None where the peer only approximates)."""
-    different, wrong = 0, 0
-    for (shape, _), mine, other in zip(pairs, ours, theirs, strict=True):
-        if peer.answers == "relations":
-            more, bad = settle(np.array(shape, dtype=object), shapes, mine, relation_codes(other))
-            different, wrong = different + more, wrong + bad
-        elif peer.answers == "intersects":
-            different += int(((mine != ct.Relation.DISJOINT) != other).sum())
-        else:
-            different += int((mine != other).sum())
-    return different, wrong if peer.answers == "relations" else None
+        totals = np.sum(list(map(peer.judge, prepared, ours.answer, theirs.answer)), axis=0).tolist()
+        counts = dict(zip(("different", "wrong"), totals, strict=False), compared=len(messages) * len(constraints))
+        yield Row.versus(SECTION.format(len(constraints)), work, peer.name, ours, theirs, peer.bar, **counts)
 
 
 def run(report: Report) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.report import Report, Row
-from benchmarks.timing import take_turns, time_cold
+from benchmarks.timing import race, time_cold
 
 SECTION = "Start-up of a fresh process"
 FIRST_RELATION = """
@@ -48,12 +48,10 @@ def run(report: Report) -> Iterator[Row]:
         for label, text in {"ours": FIRST_RELATION, "trivial": TRIVIAL, "everything": EVERYTHING}.items():
             (folder / f"{label}.py").write_text(text)
         warm = {"CONTRADA_CACHE_DIR": str(folder / "warm"), "NUMBA_CACHE_DIR": str(folder / "numba")}
-        calls = {label: partial(run_script, folder / f"{label}.py", **warm) for label in ("ours", "trivial")}
-        ours, trivial = (timed.seconds for timed in take_turns(calls, 3 if report.quick else 9).values())
-        against = "a trivial function with Numba's cache"
-        yield Row(
-            SECTION, "first relate, warm cache", against, ours, trivial, ours - trivial, "s slower", at_most=0.5
-        )  # fmt: skip
+        calls = (partial(run_script, folder / f"{label}.py", **warm) for label in ("ours", "trivial"))
+        (ours, _), (trivial, _) = race(*calls, 3 if report.quick else 9)
+        work, against = "first relate, warm cache", "a trivial function with Numba's cache"
+        yield Row(SECTION, work, against, ours, trivial, ours - trivial, "s slower", at_most=0.5)
         for label, work, limit in (
             ("ours", "first relate, empty cache", 30.0), ("everything", "every kernel, empty cache", None)
         ):  # fmt: skip

@@ -5,7 +5,7 @@ benchmarks/results. Sedona runs in a process and an environment of its own, buil
 makes (mvn and pip fetch it). Starting the sessions is not part of any number.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ from benchmarks.sedona.setup import Peer
 from benchmarks.sedona.work import HEADINGS, PARTS, PLANNED, Bench, Files, cells, digest, pairs_of, settled, write
 from benchmarks.spark import jobs
 from benchmarks.spark.jobs import TEMPLATE
-from benchmarks.timing import measured, say, take_turns, time_cold
+from benchmarks.timing import measured, race, say, take_turns, time_cold
 
 JOIN, TRIED = "Sedona: S_INTERSECTS as a join", "Sedona: its plans for the join, one turn each"
 NESTED = "Sedona: relations that it plans as a nested loop"
@@ -46,7 +46,7 @@ FEW = 500  # messages that every plan is tried with; the two quickest are tried 
 
 def against_join(name: str, messages: int, bench: Bench) -> Iterator[Row]:
     """Measure one set: with everything prepared, from files, and written as pairs."""
-    polygons = bench.polygons(name)
+    polygons = bench.polygon_set(name)
     many, some = (60, 30) if bench.report.quick else (messages, FEW)
     asked = jobs.messages(polygons, many, bench.report.seed)
     files = bench.files(f"{name}-{many}", polygons, asked)
@@ -62,71 +62,59 @@ def _prepared(work: str, files: Files, few: Files | None, bench: Bench) -> Itera
     frame.count()
     plans = {plan: bench.compiled(files, TEMPLATE, plan) for plan in ("broadcast", "partitioned")}
     best = yield from _quickest(f"{work}, prepared", files, few, bench, is_cached=True)
-    options = CANDIDATES[best]
+    join = partial(bench.peer.ask, condition=INTERSECTS, plan=CANDIDATES[best])
     calls: dict[str, Callable[[], Any]] = {plan: partial(digest, frame, one) for plan, one in plans.items()}
-    calls["sedona"] = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=options)
-    found = take_turns(calls, turns(bench))
+    found = take_turns(calls | {"sedona": partial(join, "digest")}, turns(bench))
     kept = {side: bench.directory / f"pairs-{side}" for side in ("ours", "sedona")}
-    writing = {
-        "ours": partial(write, frame, plans["broadcast"], kept["ours"]),
-        "sedona": partial(bench.peer.ask, "write", condition=INTERSECTS, plan=options, path=str(kept["sedona"])),
-    }
-    written = take_turns(writing, turns(bench))
+    write_ours = partial(write, frame, plans["broadcast"], kept["ours"])
+    written = race(write_ours, partial(join, "write", path=str(kept["sedona"])), turns(bench))
     ours, theirs = pairs_of(kept["ours"]), pairs_of(kept["sedona"])
-    different = settled(files, ours, theirs, ct.RelationSet.S_INTERSECTS)
+    different, wrong = settled(files, ours, theirs, ct.RelationSet.S_INTERSECTS)
     check_digests(found, len(ours), len(theirs))
-    counts = {"compared": files.compared, "different": different[0], "wrong": different[1]}
+    counts = {"compared": files.compared, "different": different, "wrong": wrong}
     row = partial(Row.versus, JOIN, against=f"{peer_name(bench)}, {best}", bar=BAR, **counts)
     for plan in plans:
-        each = {"ours": found[plan].seconds, "theirs": found["sedona"].seconds}
-        yield row(work=f"{work}, prepared: count and hash, {plan}", **each)
-    each = {side: written[name].seconds for side, name in (("ours", "ours"), ("theirs", "sedona"))}
-    yield row(work=f"{work}, prepared: {len(ours):,} pairs written", **each)
+        yield row(f"{work}, prepared: count and hash, {plan}", ours=found[plan], theirs=found["sedona"])
+    yield row(f"{work}, prepared: {len(ours):,} pairs written", ours=written[0], theirs=written[1])
     frame.unpersist()
 
 
 def _from_files(work: str, files: Files, few: Files | None, bench: Bench) -> Iterator[Row]:
     """Measure the whole job: reading, parsing, compiling or building trees, matching."""
     best = yield from _quickest(f"{work}, from files", files, few, bench, is_cached=False)
-    options = CANDIDATES[best]
-
     turn = count()
 
-    def ours() -> list[int]:
+    def match_ours() -> list[int]:
         return digest(bench.read(files.messages), bench.compiled(files, TEMPLATE, new=next(turn)))
 
-    calls = {"ours": ours, "sedona": partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=options)}
-    found = take_turns(calls, turns(bench))
-    is_same = found["ours"].answer == found["sedona"].answer  # if not, the rows above say who is right
+    join = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[best])
+    ours, theirs = race(match_ours, join, turns(bench))
+    is_same = ours.answer == theirs.answer  # if not, the rows above say who is right
     answers = {"compared": files.compared, "different": 0} if is_same else {}
-    seconds = found["ours"].seconds, found["sedona"].seconds
     whole = f"{work}, from files: count and hash, compiled and matched"
-    yield Row.versus(JOIN, whole, f"{peer_name(bench)}, {best}", *seconds, BAR, **answers)
+    yield Row.versus(JOIN, whole, f"{peer_name(bench)}, {best}", ours, theirs, BAR, **answers)
 
 
 def _quickest(work: str, files: Files, few: Files | None, bench: Bench, is_cached: bool) -> Generator[Row, None, str]:
-    """Measure Sedona's quickest plan, of the two that were with few messages, loaded; rows tell of a turn of each."""
+    """Measure Sedona's quickest plan, of the two that were with few messages, loaded; rows tell of a turn of each.
+
+    The first turn of a plan warms up; a plan that fails is told of as well.
+    """
     tried = [FIRST, "RangeJoin, kdbtree"] if bench.report.quick else list(CANDIDATES)
     for turn, some in enumerate((few, files) if few is not None else (files,)):
         loaded(bench, some, is_cached)
         of = f"{some.asked.num_rows:,} of {work}"
-        seconds = yield from _tried(of, bench, tried, is_warm=turn > 0)
+        seconds: dict[str, float] = {}
+        for plan in tried:
+            ask = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[plan])
+            try:
+                seconds[plan] = measured(ask).seconds if turn == 0 else time_cold(ask)
+            except RuntimeError as error:
+                bench.report.skipped.append(f"{of}: {plan}: {error}")
+            else:
+                yield Row(TRIED, of, plan, None, seconds[plan], seconds[plan], "s")
         tried = sorted(seconds, key=seconds.__getitem__)[:2]
     return tried[0]
-
-
-def _tried(work: str, bench: Bench, names: Iterable[str], is_warm: bool) -> Generator[Row, None, dict[str, float]]:
-    """Yield the seconds of one turn of each plan, after one to warm up; one that fails is told of as well."""
-    seconds: dict[str, float] = {}
-    for plan in names:
-        ask = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[plan])
-        try:
-            seconds[plan] = time_cold(ask) if is_warm else measured(ask).seconds
-        except RuntimeError as error:
-            bench.report.skipped.append(f"{work}: {plan}: {error}")
-            continue
-        yield Row(TRIED, work, plan, None, seconds[plan], seconds[plan], "s")
-    return seconds
 
 
 def check_digests(found: dict[str, Any], ours: int, theirs: int) -> None:
@@ -147,7 +135,7 @@ def against_join_of_few(bench: Bench) -> Iterator[Row]:
 
 def planned(bench: Bench) -> Iterator[Row | Shown]:
     """Measure every relation in Sedona's SQL: its plan, and a job so small that a nested loop ends."""
-    polygons = bench.polygons("SoCal")
+    polygons = bench.polygon_set("SoCal")
     many = 4 if bench.report.quick else 10
     made = jobs.messages(polygons, many, bench.report.seed)["area"].to_pylist()
     # Messages that are polygons of the set, too: equal to one, and beside others.
@@ -221,7 +209,7 @@ def opened(report: Report) -> Iterator[Bench]:
                              "pyspark with it": peer.versions["pyspark"]}  # fmt: skip
     try:
         with jobs.session() as spark:
-            yield Bench(spark, peer, directory, report)
+            yield Bench(spark, directory, report, peer)
     finally:
         peer.close()
 

@@ -106,32 +106,24 @@ class Peer:
 
     def ask(self, order: str, **arguments: Any) -> Any:
         """Return the answer to an order; an error on the other side is one here."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": order, **arguments}) + "\n")
-        self._process.stdin.flush()
+        print(json.dumps({"do": order, **arguments}), file=self._process.stdin, flush=True)
         return self._answer()
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"Sedona's process ended: {self._said()}")
+            self._log.seek(0)
+            raise SystemExit(f"Sedona's process ended: {self._log.read()[-2000:]}")
         found = json.loads(line)
         if "error" in found:
             raise RuntimeError(f"Sedona: {found['error']}")
         return found["answer"]
 
-    def _said(self) -> str:
-        """Return the end of what the process printed."""
-        self._log.seek(0)
-        return self._log.read()[-2000:]
-
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
         try:
-            self._process.wait(60)
+            self._process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             self._process.kill()
         self._log.close()

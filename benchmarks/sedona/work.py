@@ -1,5 +1,6 @@
 """What benchmarks.sedona works on: files that both sides read, our side of the join, and whose pairs are right."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,11 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 import contrada as ct
-from benchmarks.polygons import PolygonSet, read_set
-from benchmarks.report import Report, duration
+from benchmarks.polygons import PolygonSet
+from benchmarks.report import duration
 from benchmarks.sedona.plans import Spelled
 from benchmarks.sedona.setup import Peer
 from benchmarks.spark import jobs
@@ -51,18 +52,11 @@ class Files(NamedTuple):
         return self.asked.num_rows * len(self.polygons.wkb)
 
 
-class Bench(NamedTuple):
-    """Our session, their process, where files are, and the report."""
+@dataclass
+class Bench(jobs.Bench):
+    """Our session and their process."""
 
-    spark: SparkSession
     peer: Peer
-    directory: Path
-    report: Report
-
-    def polygons(self, name: str) -> PolygonSet:
-        """Return a real set; a part of it in a quick run."""
-        found = read_set(name, self.report.seed)
-        return found.take(slice(2000)) if self.report.quick else found
 
     def files(self, name: str, polygons: PolygonSet, asked: pa.Table) -> Files:
         """Return messages and polygons as Parquet, in several files each."""

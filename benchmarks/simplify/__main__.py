@@ -9,47 +9,36 @@ benchmarks/results, so that no number is typed by hand.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from benchmarks.command import run_sections
 from benchmarks.polygons import read_sets, synthetic_set
 from benchmarks.report import Row
 from benchmarks.simplify.report import FIGURE, FIGURE_REMOVED, SETS, SETS_REMOVED, SimplifyReport
-from benchmarks.simplify.work import Section, constraints_of, measure, messages_of, predicates_of, synthetic_messages
+from benchmarks.simplify.work import constraints_of, measure, messages_of, predicates_of, synthetic_messages
 
 PREDICATES = (5, 15, 25)
 SIZES = (1_000, 2_500, 5_000, 7_500, 10_000)
-EARLIER = 40  # messages of each kind that tables see before any is timed
 
 
 def figure(report: SimplifyReport) -> Iterator[Row]:
     """Measure N synthetic constraints over few predicates."""
     polygons = synthetic_set(report.seed)
     constraints = constraints_of(polygons, report.seed)
-    count, seed = settings(report)
-    messages, earlier = (synthetic_messages(polygons, *both) for both in ((count, seed), (EARLIER, seed + 1)))
-    section = Section(FIGURE, FIGURE_REMOVED, 5 if report.quick else 11, 1 if report.quick else 3)
     works = {
         f"{count} predicates, N = {size:,}": predicates_of(constraints[:size], count)
         for count in PREDICATES
         for size in (SIZES[:2] if report.quick else SIZES)
     }
-    yield from measure(section, works, messages, earlier)
+    yield from measure(report, (FIGURE, FIGURE_REMOVED), works, partial(synthetic_messages, polygons))
 
 
 def sets(report: SimplifyReport) -> Iterator[Row]:
     """Measure all polygons of a real set over 25 predicates."""
-    section = Section(SETS, SETS_REMOVED, 5 if report.quick else 11, 1 if report.quick else 3)
     for polygons in read_sets(report, ("London", "Rhône-Alpes", "SoCal"), 2):
         predicates = predicates_of(constraints_of(polygons, report.seed), PREDICATES[-1])
         works = {f"{polygons.name}, N = {len(polygons.shapes):,}": predicates}
-        count, seed = settings(report)
-        messages, earlier = (messages_of(polygons, *both) for both in ((count, seed), (EARLIER, seed + 1)))
-        yield from measure(section, works, messages, earlier)
-
-
-def settings(report: SimplifyReport) -> tuple[int, int]:
-    """Return messages of each kind, and the seed."""
-    return 6 if report.quick else 30, report.seed
+        yield from measure(report, (SETS, SETS_REMOVED), works, partial(messages_of, polygons))
 
 
 SECTIONS = {"figure": figure, "sets": sets}

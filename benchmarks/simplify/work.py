@@ -1,17 +1,16 @@
 """What benchmarks.simplify measures: predicates of two-constraint filters, matched as they are and simplified."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 
 import numpy as np
 
 import contrada as ct
 from benchmarks.answers import Answer, count_differences
 from benchmarks.polygons import KINDS, PolygonSet, large_messages
-from benchmarks.report import Row
+from benchmarks.report import Report, Row
 from benchmarks.simplify.report import COUNTING, PRINTED_EXAMPLE, TABLE, TIME_TO_SIMPLIFY
-from benchmarks.timing import measured, say, take_turns
+from benchmarks.timing import Timed, measured, say, take_turns
 from contrada.papers.spatial.counting import CountingMatcher
 from contrada.simplification.simplifying import Simplification, simplified_groups
 from generators import synthetic
@@ -19,15 +18,7 @@ from generators import synthetic
 Predicates = list[list[ct.Filter]]  # the filters of each
 Messages = dict[str, list[ct.Region]]  # by kind
 Matcher = ct.ForwardingTable | CountingMatcher
-
-
-class Section(NamedTuple):
-    """Which tables the rows of a workload go to, and how often it is measured."""
-
-    times: str
-    removed: str
-    repeats: int
-    simplifications: int
+EARLIER = 40  # messages of each kind that tables see before any is timed
 
 
 def constraints_of(polygons: PolygonSet, seed: int) -> list[ct.Constraint]:
@@ -55,27 +46,36 @@ def synthetic_messages(polygons: PolygonSet, count: int, seed: int) -> Messages:
     return {"20 points": same} | messages_of(polygons, count, seed)
 
 
-def measure(section: Section, works: Mapping[str, Predicates], messages: Messages, earlier: Messages) -> Iterator[Row]:
+def measure(
+    report: Report, sections: tuple[str, str], works: Mapping[str, Predicates], make: Callable[[int, int], Messages]
+) -> Iterator[Row]:
     """Yield how long messages take before simplification and after; what it removes from the predicates, in what time.
 
     All workloads take turns with each other, so that the machine's drift does not look like growth. Tables see earlier
-    messages first, others than those that are timed: they learn from what they see.
+    messages first, others than those that are timed: they learn from what they see. `make` returns messages of each
+    kind, given their number and a seed.
     """
-    matchers: dict[str, dict[str, Matcher]] = {}
+    count, repeats, simplifications = (6, 5, 1) if report.quick else (30, 11, 3)
+    messages, earlier = make(count, report.seed), make(EARLIER, report.seed + 1)
+    matchers: dict[tuple[str, str], Matcher] = {}
     done: list[Row] = []
     for work, predicates in works.items():
-        seconds, simplified, report = simplify(predicates, section.simplifications)
-        done += removed(section.removed, work, predicates, report, seconds)
-        before, after = table_of(predicates), table_of(simplified)
-        for table in (before, after):
+        seconds, simplified, what = simplify(predicates, simplifications)
+        done += removed(sections[1], work, predicates, what, seconds)
+        for when, filters in (("before", predicates), ("after", simplified)):
+            table = table_of(filters)
             for together in zip(*earlier.values(), strict=True):
                 ask(table, list(together))
-        tables = {"table before": before, "table after": after}
-        matchers[work] = tables | {"counting before": CountingMatcher(before), "counting after": CountingMatcher(after)}
+            matchers[work, f"table {when}"], matchers[work, f"counting {when}"] = table, CountingMatcher(table)
         say(f"{work}: simplified")
-    rows = [row for kind, regions in messages.items() for row in timed(section, kind, matchers, works, regions)]
-    for work in works:  # kinds of messages together
-        yield from (row for row in rows if row.work.startswith(f"{work}, "))
+    found = {}
+    for kind, regions in messages.items():
+        calls = {key: partial(ask, matcher, regions) for key, matcher in matchers.items()}
+        found[kind] = take_turns(calls, repeats, len(regions))
+    for work, predicates in works.items():
+        for kind, timed in found.items():
+            of_work = {name: one for (whose, name), one in timed.items() if whose == work}
+            yield from compared(sections[0], f"{work}, {kind}", of_work, len(messages[kind]) * len(predicates))
     yield from done
 
 
@@ -83,9 +83,7 @@ def simplify(predicates: Predicates, repeats: int) -> tuple[float, Predicates, S
     """Return the median of some times that simplification takes, what is left, and what was done."""
     few = [filters[:20] for filters in predicates]
     timed = measured(lambda: list(simplified_groups(predicates)), repeats, warm_up=lambda: list(simplified_groups(few)))
-    done = Simplification()
-    for one in timed.answer:
-        done = done.plus(one.report)
+    done = reduce(Simplification.plus, (one.report for one in timed.answer), Simplification())
     return timed.seconds, [one.filters for one in timed.answer], done
 
 
@@ -133,29 +131,14 @@ def table_of(predicates: Predicates) -> ct.ForwardingTable:
     return table
 
 
-def timed(
-    section: Section,
-    kind: str,
-    matchers: Mapping[str, Mapping[str, Matcher]],
-    works: Mapping[str, Predicates],
-    regions: list[ct.Region],
-) -> Iterator[Row]:
-    """Measure messages of one kind: the table and the counting matcher, before and after; all answers are compared."""
-    contenders = {
-        (work, name): partial(ask, matcher, regions)
-        for work, named in matchers.items()
-        for name, matcher in named.items()
-    }
-    found = take_turns(contenders, section.repeats, len(regions))
-    for work, predicates in works.items():
-        right = found[work, "table before"].answer
-        title = f"{work}, {kind}, {np.mean([len(rows) for rows in right]):.3g} match"
-        asked = len(regions) * len(predicates)
-        for name, compared in ((TABLE, ["table after"]), (COUNTING, ["counting before", "counting after"])):
-            before, after = (found[work, f"{name} {when}"].seconds for when in ("before", "after"))
-            different = sum(count_differences(right, found[work, other].answer) for other in compared)
-            counts = {"compared": asked * len(compared), "different": different}
-            yield Row.versus(section.times, title, name, after, before, **counts)
+def compared(section: str, work: str, found: Mapping[str, Timed], asked: int) -> Iterator[Row]:
+    """Yield the rows of the table and of the counting matcher, before and after; all answers are compared."""
+    right = found["table before"].answer
+    title = f"{work}, {np.mean([len(rows) for rows in right]):.3g} match"
+    for name, others in ((TABLE, ["table after"]), (COUNTING, ["counting before", "counting after"])):
+        different = sum(count_differences(right, found[other].answer) for other in others)
+        counts = {"compared": asked * len(others), "different": different}
+        yield Row.versus(section, title, name, found[f"{name} after"], found[f"{name} before"], **counts)
 
 
 def ask(matcher: Matcher, regions: list[ct.Region]) -> list[Answer]:

@@ -19,12 +19,11 @@ from benchmarks.report import Row
 from benchmarks.spark import jobs
 from benchmarks.spark.jobs import TEMPLATE, Bench, differences, drain, stored, subscription_rows
 from benchmarks.spark.memory import memory_rows, watched
-from benchmarks.timing import measured, say, take_turns, time_cold
+from benchmarks.timing import measured, race, say, take_turns, time_cold
 from contrada import pipeline
 
 MATCH, INGEST, WARM = "Spark: matching", "Spark: ingest", "Spark: the second job on warm workers"
 LARGE, BUILT = "Spark: a million buildings", "Spark: a million buildings compiled"
-Section = Callable[[Bench], Iterator[Row]]
 
 
 def match(frame: DataFrame, artifact: Any, by: Any = "subscription") -> float:
@@ -45,8 +44,7 @@ def against_shapely(bench: Bench) -> Iterator[Row]:
     def peer() -> DataFrame:
         return frame.mapInArrow(jobs.shapely_matching(bench.spark, polygons, best), jobs.MATCHED)
 
-    calls = {"ours": lambda: match(frame, artifact), "peer": lambda: drain(peer())}
-    ours, theirs = (timed.seconds for timed in take_turns(calls, 1 if count < 1000 else 2, count).values())
+    ours, theirs = race(partial(match, frame, artifact), lambda: drain(peer()), 1 if count < 1000 else 2, count)
     different = differences(pipeline.match(frame, artifact).matches.select("message_id", "key"), peer())
     work = f"{count:,} messages, SoCal ({len(polygons.wkb):,}), local[2], time per message"
     counts = {"compared": count * len(polygons.wkb), "different": different}
@@ -58,11 +56,8 @@ def against_one_process(bench: Bench) -> Iterator[Row]:
     polygons, count, asked, frame = bench.work("SoCal", 2_000, 100_000)
     table = jobs.packed_table(polygons)
     artifact = bench.artifact(table)
-    calls = {
-        "spark": lambda: match(frame, artifact),
-        "process": lambda: table.match_many(asked.drop_columns("message_id"), by="subscription", threads=2),
-    }
-    ours, theirs = (timed.seconds for timed in take_turns(calls, 3).values())
+    process = partial(table.match_many, asked.drop_columns("message_id"), by="subscription", threads=2)
+    (ours, _), (theirs, _) = race(partial(match, frame, artifact), process, 3)
     work = f"{count:,} messages, SoCal, local[2], rate as a share of match_many's on 2 threads"
     yield Row(MATCH, work, "match_many, 2 threads", ours, theirs, theirs / ours, "of its rate", at_least=0.6)
 
@@ -80,17 +75,15 @@ def many_buildings(bench: Bench) -> Iterator[Row]:
 
 def built(bench: Bench) -> Iterator[Row]:
     """Measure a million buildings compiled into one table by one task: how long, and what its worker needs."""
-    polygons = bench.polygons("LA")
+    polygons = bench.polygon_set("LA")
     frame = jobs.stored(bench.spark, jobs.subscription_rows(polygons), bench.directory / "buildings")
     place = str(bench.directory / "built")
     compile_rows = partial(pipeline.compile, artifacts=place, template=TEMPLATE, plan="broadcast")
-    with watched() as peaks:
-        warm_up = partial(compile_rows, frame.limit(1000))  # workers load kernels and libraries
-        timed = measured(partial(compile_rows, frame), warm_up=warm_up)
-        peak = max(peak.resident for peak in peaks().values())
-    count = timed.answer.count
-    work = f"{count:,} buildings compiled, plan broadcast"
-    yield Row.alone(BUILT, work, count / timed.seconds, "subscriptions a second", timed.seconds)
+    warm_up = partial(compile_rows, frame.limit(1000))  # workers load kernels and libraries
+    (seconds, compiled), peaks = watched(partial(compile_rows, frame), warm_up)
+    work = f"{compiled.count:,} buildings compiled, plan broadcast"
+    yield Row.alone(BUILT, work, compiled.count / seconds, "subscriptions a second", seconds)
+    peak = max(peak.resident for peak in peaks.values())
     yield Row.alone(BUILT, "the Python worker that built the table, peak", peak / 2**20, "MiB")
 
 
@@ -113,11 +106,11 @@ def ingest(bench: Bench) -> Iterator[Row]:
     wkb = polygons.wkb[:20_000] if bench.report.quick else polygons.wkb
     path = bench.directory / "ingest"
     frame = jobs.stored(bench.spark, pa.table({"geometry": wkb, "row": np.arange(len(wkb))}), path)
-    calls = {
-        "ours": lambda: drain(pipeline.ingest(bench.spark, str(path)).rows),
-        "peer": lambda: drain(jobs.shapely_ingest(frame)),
-    }
-    ours, theirs = (timed.seconds for timed in take_turns(calls, 1 if bench.report.quick else 3).values())
+
+    def read_and_validate() -> None:
+        drain(pipeline.ingest(bench.spark, str(path)).rows)
+
+    ours, theirs = race(read_and_validate, lambda: drain(jobs.shapely_ingest(frame)), 1 if bench.report.quick else 3)
     work = f"{len(wkb):,} polygons read and validated, local[2]"
     yield Row.versus(INGEST, work, "mapInArrow, Shapely", ours, theirs, 2)
 
@@ -172,7 +165,7 @@ def _rows_that_differ(few: DataFrame, whole: Any, parts: Any) -> tuple[int, int]
     return found
 
 
-SECTIONS: dict[str, Section] = {
+SECTIONS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "la": many_buildings, "build": built, "shapely": against_shapely, "process": against_one_process,
     "disjoint": disjoint, "partitioned": against_broadcast, "ingest": ingest, "warm": warm,
 }  # fmt: skip

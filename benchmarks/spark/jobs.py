@@ -5,9 +5,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,37 +26,31 @@ from contrada import pipeline
 PLANS = ("TreePerOperator", "TreePerOperatorPredicates", "BoundaryFirst")  # of peers/shapely_plans.py
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
 LEAST, MOST = 1e-4, 1e-2  # of the universe
-ROWS = pa.schema([("message_id", pa.int64()), ("key", pa.int64())])
 MATCHED = "message_id long, key long"
 
 
-class Work(NamedTuple):
-    """A set, and messages for it, in memory and as Spark reads them."""
-
-    polygons: PolygonSet
-    count: int
-    asked: pa.Table
-    frame: DataFrame
-
-
-class Bench(NamedTuple):
+@dataclass
+class Bench:
     """A session, where its files are, and the report."""
 
     spark: SparkSession
     directory: Path
     report: Report
 
-    def polygons(self, name: str) -> PolygonSet:
+    def polygon_set(self, name: str) -> PolygonSet:
         """Return a real set with the seven relations; a part of it in a quick run."""
         found = read_set(name, self.report.seed)
         return seven(found.take(slice(5000)) if self.report.quick else found, self.report.seed)
 
-    def work(self, name: str, quick: int, whole: int) -> Work:
-        """Return a set and so many messages, few in a quick run; those that another section made are taken again."""
-        polygons, count = self.polygons(name), quick if self.report.quick else whole
+    def work(self, name: str, quick: int, whole: int) -> tuple[PolygonSet, int, pa.Table, DataFrame]:
+        """Return a set and so many messages for it, few in a quick run: in memory, and as Spark reads them.
+
+        Messages that another section made are taken again.
+        """
+        polygons, count = self.polygon_set(name), quick if self.report.quick else whole
         path = self.directory / f"{polygons.name}-{count}"
         made = pq.read_table(path) if path.exists() else messages(polygons, count, self.report.seed)
-        return Work(polygons, count, made, stored(self.spark, made, path))
+        return polygons, count, made, stored(self.spark, made, path)
 
     def artifact(self, table: ct.ForwardingTable) -> Any:
         """Return a table where workers find it."""
@@ -105,12 +100,11 @@ def subscription_rows(polygons: PolygonSet) -> pa.Table:
 
 def stored(spark: SparkSession, table: pa.Table, path: Path, parts: int = 8) -> DataFrame:
     """Return a table as Parquet in several files, as jobs find their data; what is there already is taken as it is."""
-    if path.exists():
-        return spark.read.parquet(str(path))
-    path.mkdir(parents=True)
-    size = max(1, -(-table.num_rows // parts))
-    for k in range(0, max(1, table.num_rows), size):
-        pq.write_table(table.slice(k, size), path / f"part-{k:09d}.parquet")
+    if not path.exists():
+        path.mkdir(parents=True)
+        size = max(1, -(-table.num_rows // parts))
+        for k in range(0, max(1, table.num_rows), size):
+            pq.write_table(table.slice(k, size), path / f"part-{k:09d}.parquet")
     return spark.read.parquet(str(path))
 
 
@@ -146,7 +140,7 @@ def shapely_matching(
             found = [jobs._plans[plan].match(wkb.as_py()) for wkb in batch.column("area")]
             ids = np.repeat(np.asarray(batch.column("message_id")), [len(rows) for rows in found])
             keys = np.concatenate([*found, np.empty(0, np.int64)]).astype(np.int64)
-            yield pa.RecordBatch.from_arrays([pa.array(ids), pa.array(keys)], schema=ROWS)
+            yield pa.RecordBatch.from_pydict({"message_id": ids, "key": keys})
 
     return match
 

@@ -2,13 +2,13 @@
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.report import Row
+from benchmarks.timing import Timed, measured, repeated
 
 PERIOD = 0.25  # seconds
 SIZES = ("peak", "its share now", "its own now")
@@ -21,33 +21,25 @@ class Peak(NamedTuple):
     addresses: int
 
 
-@contextmanager
-def watched() -> Iterator[Callable[[], dict[str, Peak]]]:
-    """Watch our Python workers again and again: they end, and what they took is kept.
+def watched(call: Callable[[], Any], warm_up: Callable[[], Any]) -> tuple[Timed, dict[str, Peak]]:
+    """Measure a call, and the most that a Python worker of each host had until then.
 
-    Yields a function that tells the most that a Python worker of each host had.
+    Workers are looked at again and again: they end, and what they took is kept.
     """
     peaks: dict[str, Peak] = {}
-    done = threading.Event()
 
     def look() -> None:
-        while not done.wait(PERIOD):
-            for entry in our_processes():
-                # One that has ended meanwhile has no files; one that waits for its parent has no sizes.
-                with suppress(OSError, KeyError):
-                    if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
-                        found = re.search(r"/work-(\w+)/", os.readlink(entry / "cwd") + "/")
-                        host, sizes = found[1] if found else "driver", read_sizes(entry / "status")
-                        now = Peak(sizes["VmHWM"], sizes["VmPeak"])
-                        peaks[host] = Peak(*map(max, now, peaks.get(host, now)))
+        for entry in our_processes():
+            # One that has ended meanwhile has no files; one that waits for its parent has no sizes.
+            with suppress(OSError, KeyError):
+                if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                    found = re.search(r"/work-(\w+)/", os.readlink(entry / "cwd") + "/")
+                    host, sizes = found[1] if found else "driver", read_sizes(entry / "status")
+                    now = Peak(sizes["VmHWM"], sizes["VmPeak"])
+                    peaks[host] = Peak(*map(max, now, peaks.get(host, now)))
 
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield lambda: dict(sorted(peaks.items()))
-    finally:
-        done.set()
-        thread.join()
+    with repeated(look, PERIOD):
+        return measured(call, warm_up=warm_up), dict(sorted(peaks.items()))
 
 
 def memory_rows(section: str, wanted: Sequence[str] = SIZES) -> Iterator[Row]:

@@ -9,7 +9,6 @@ fail, the plan "partitioned" must not.
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,18 +23,18 @@ from benchmarks.command import page_of, run_sections
 from benchmarks.polygons import PolygonSet, read_set
 from benchmarks.report import Report, Row, put_between
 from benchmarks.spark import jobs
-from benchmarks.spark.billion import Measured, billion
+from benchmarks.spark.billion import billion
 from benchmarks.spark.jobs import TEMPLATE
 from benchmarks.spark.memory import watched
 from benchmarks.spark.settings import QUIET, configured
-from benchmarks.timing import measured, say
+from benchmarks.timing import say
 from cluster import WORKERS, cluster
 from contrada import pipeline
 
 SCALE = "Spark: three towns in partitions"
 TOWNS = 3
 MEMORY = "2g"  # of a Python worker
-RUNS: list[Measured] = []  # what this process measured
+RECKONED: list[str] = []  # a billion, by what this process measured
 SETTINGS = QUIET | {
     "spark.driver.memory": "2g",
     "spark.executor.memory": "2g",
@@ -45,18 +44,6 @@ SETTINGS = QUIET | {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.task.maxFailures": "1",  # what fails for want of memory fails again
 }
-
-
-@contextmanager
-def session(directory: Path, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """Yield a session on a cluster of two workers, of a core each."""
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    with (
-        cluster(directory, memory="3g") as (master, _),
-        configured(SparkSession.builder.master(master), settings).getOrCreate() as spark,
-    ):
-        yield spark
 
 
 def shifted(wkb: Any, by: float) -> Any:
@@ -88,8 +75,11 @@ def written(polygons: PolygonSet, count: int, directory: Path, seed: int) -> tup
     return subscriptions, messages
 
 
-def matched(spark: Any, paths: tuple[Path, Path], place: str, count: int) -> tuple[list[Row], Measured]:
-    """Compile and match in partitions, and tell what it took; workers load kernels with a small job before."""
+def matched(spark: Any, paths: tuple[Path, Path], place: str, count: int) -> tuple[list[Row], str]:
+    """Compile and match in partitions; return what it took, and a billion reckoned from it.
+
+    Workers load kernels with a small job before.
+    """
     subscriptions, messages = (spark.read.parquet(str(path)) for path in paths)
 
     def match(asked: Any) -> tuple[Any, int]:
@@ -97,37 +87,30 @@ def matched(spark: Any, paths: tuple[Path, Path], place: str, count: int) -> tup
         return found, found.matches.count()
 
     few = partial(pipeline.compile, subscriptions.limit(1000), place, template=TEMPLATE)
-    with watched() as peaks:
-        timed = measured(partial(pipeline.compile, subscriptions, place, template=TEMPLATE), warm_up=few)
-        building = peaks()
-    compiled, took = timed.answer, timed.seconds
+    every = partial(pipeline.compile, subscriptions, place, template=TEMPLATE)
+    (took, compiled), building = watched(every, few)
     say(f"{compiled.why}; {took:.0f} s")
     table = compiled.artifact
     assert isinstance(table, pipeline.PartitionedArtifact), "the plan is not partitioned"
-    with watched() as peaks:
-        timed = measured(partial(match, messages), warm_up=partial(match, messages.limit(100)))
-        matching = peaks()
-    (found, matches), seconds = timed.answer, timed.seconds
+    (seconds, answer), matching = watched(partial(match, messages), partial(match, messages.limit(100)))
+    found, matches = answer
     say(found.explain().split("stages:")[0])
     assert found.routed is not None
+    rates, replication = (compiled.count / took, count / seconds), found.routed.replication
+    worker = max(peak.resident for peak in matching.values())
+    reckoned = billion(table, compiled.count, _wkb_bytes(paths[0]), *rates, replication, worker)
     largest = max(part.artifact.bytes for part in table.partitions)
-    run = Measured(
-        compiled.count, _wkb_bytes(paths[0]), table.bytes, len(table.partitions),
-        (Path(table.path) / "partitions.json").stat().st_size, table.router.bytes, compiled.count / took,
-        count / seconds, found.routed.replication, len(WORKERS),
-        max(peak.resident for peak in matching.values()), largest,
-    )  # fmt: skip
     name = f"{compiled.count:,} subscriptions, {count:,} messages, {len(WORKERS)} workers of {MEMORY}"
     filters = over([part.artifact.filters for part in table.partitions])
     rows = [
-        Row.alone(SCALE, f"{name}: compiling", run.compiled, "subscriptions a second", took),
-        Row.alone(SCALE, f"{name}: matching", run.matched, "messages a second", seconds),
+        Row.alone(SCALE, f"{name}: compiling", rates[0], "subscriptions a second", took),
+        Row.alone(SCALE, f"{name}: matching", rates[1], "messages a second", seconds),
         Row.alone(SCALE, f"{name}: matches", float(matches), "rows"),
-        Row.alone(SCALE, f"the table, in {run.partitions} partitions", table.bytes / 2**20, "MiB"),
+        Row.alone(SCALE, f"the table, in {len(table.partitions)} partitions", table.bytes / 2**20, "MiB"),
         Row.alone(SCALE, "the largest partition", largest / 2**20, "MiB"),
         Row.alone(SCALE, "filters of the largest, over the mean", filters, "times"),
         Row.alone(SCALE, "messages of the busiest, over the mean", over(found.routed.counts), "times"),
-        Row.alone(SCALE, "partitions that a message goes to", run.replication, "partitions"),
+        Row.alone(SCALE, "partitions that a message goes to", replication, "partitions"),
     ]
     for when, found_then in (("after compiling", building), ("after matching", matching)):
         for host, peak in found_then.items():
@@ -135,7 +118,7 @@ def matched(spark: Any, paths: tuple[Path, Path], place: str, count: int) -> tup
                 work = f"the Python worker of host {host}, most {when}: {what}"
                 rows.append(Row.alone(SCALE, work, size / 2**20, "MiB"))
     found.unpersist()
-    return rows, run
+    return rows, reckoned
 
 
 def over(counts: Sequence[int]) -> float:
@@ -161,7 +144,7 @@ def broadcast_fails(spark: Any, path: Path, place: str) -> Row:
 
 
 def run(report: Report) -> Iterator[Row]:
-    """Measure everything; what a billion is reckoned from goes to RUNS."""
+    """Measure everything on a cluster of two workers, of a core each; a billion reckoned from it goes to RECKONED."""
     polygons = read_set("LA", report.seed)
     if report.quick:
         polygons = polygons.take(slice(20_000))
@@ -174,9 +157,13 @@ def run(report: Report) -> Iterator[Row]:
     paths = written(polygons, count, directory, report.seed)
     del polygons
     say("written")
-    with session(directory, SETTINGS | settings) as spark:
-        rows, measures = matched(spark, paths, place, count)
-        RUNS.append(measures)
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    with (
+        cluster(directory, memory="3g") as (master, _),
+        configured(SparkSession.builder.master(master), SETTINGS | settings).getOrCreate() as spark,
+    ):
+        rows, reckoned = matched(spark, paths, place, count)
+        RECKONED.append(reckoned)
         yield from rows
         if not report.quick:  # a small table fits everywhere
             yield broadcast_fails(spark, paths[0], place)
@@ -184,7 +171,7 @@ def run(report: Report) -> Iterator[Row]:
 
 if __name__ == "__main__":
     is_written = run_sections("scale", __doc__, {"all": run})
-    for measures in RUNS:
-        print(billion(measures))
+    for reckoned in RECKONED:
+        print(reckoned)
         if is_written:
-            put_between(page_of("scale"), "billion", billion(measures))
+            put_between(page_of("scale"), "billion", reckoned)

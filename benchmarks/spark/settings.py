@@ -27,7 +27,4 @@ def embedded(builder: Any, directory: Path, **further: str) -> Any:
 
 def configured(builder: Any, settings: dict[str, str]) -> Any:
     """Return the builder with a name and settings."""
-    builder = builder.appName("benchmarks")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder
+    return builder.appName("benchmarks").config(map=settings)

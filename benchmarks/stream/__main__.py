@@ -4,16 +4,16 @@
 the tables into benchmarks/results. Starting the session and the first batches are not part of any number.
 """
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import SparkSession
 
 from benchmarks.command import run_sections
 from benchmarks.polygons import PolygonSet
@@ -21,8 +21,8 @@ from benchmarks.report import Report, Row
 from benchmarks.spark import jobs
 from benchmarks.spark.memory import memory_rows
 from benchmarks.stream import feeds
-from benchmarks.stream.feeds import Commits, Feeder, Files
-from benchmarks.timing import say
+from benchmarks.stream.feeds import Files
+from benchmarks.timing import repeated, say
 from contrada import pipeline
 from contrada.pipeline.stream.progress import StreamProgress
 
@@ -41,9 +41,9 @@ class Running(NamedTuple):
     place: Path
     told: list[StreamProgress]  # of ours
 
-    def commits(self) -> Commits:
-        """Return what was committed until now."""
-        return Commits.read(self.place / "checkpoint")
+    def commits(self) -> tuple[dict[int, float], dict[str, int]]:
+        """Return when batches were committed until now, and the batch of each file."""
+        return feeds.read_commits(self.place / "checkpoint")
 
     def feed(self, rate: float, seconds: float) -> npt.NDArray[np.float64]:
         """Return the latency of each file that appears at a rate for so long."""
@@ -51,24 +51,20 @@ class Running(NamedTuple):
 
     def one_file(self) -> float:
         """Return the latency of one file."""
-        self.files.show(name := self.files.written(20))
-        return float(self.latencies([name])[0])
+        return float(self.latencies([self.files.put(20)])[0])
 
     def latencies(self, names: list[str]) -> npt.NDArray[np.float64]:
         """Return seconds from the appearance of each file to the commit of its batch, when all are committed."""
         self.query.processAllAvailable()
-        return self.commits().latencies(self.files, names)
+        times, batches = self.commits()
+        return np.array([times[batches[name]] - self.files.appeared[name] for name in names])
 
 
 @dataclass
-class Bench:
+class Bench(jobs.Bench):
     """A session, where its files are, the report, and what sections share."""
 
-    spark: SparkSession
-    directory: Path
-    report: Report
     held: dict[str, float] = field(default_factory=dict)  # the highest rates
-    runs: int = 0
 
     @cached_property
     def polygons(self) -> PolygonSet:
@@ -81,9 +77,9 @@ class Bench:
         return jobs.messages(self.polygons, 1_000 if self.report.quick else 50_000, self.report.seed)
 
     @cached_property
-    def artifact(self) -> Any:
+    def compiled(self) -> Any:
         """Return the subscriptions as a table where workers find it."""
-        return pipeline.publish(jobs.packed_table(self.polygons), str(self.directory / "artifacts"))
+        return self.artifact(jobs.packed_table(self.polygons))
 
     @cached_property
     def best(self) -> str:
@@ -103,8 +99,7 @@ class Bench:
 
     def place(self) -> Path:
         """Return a new directory."""
-        self.runs += 1
-        return self.directory / f"run{self.runs}"
+        return Path(tempfile.mkdtemp(dir=self.directory))
 
     def start(self, who: str, files: Files, place: Path, most: int | None = None, once: bool = False) -> Running:
         """Begin a stream over files: ours, or that of a user of Shapely."""
@@ -113,7 +108,7 @@ class Bench:
             return Running(feeds.shapely_stream(self.matching, frame, place, once), files, place, [])
         told: list[StreamProgress] = []
         stream = pipeline.match_stream(
-            frame, self.artifact, place / "changes", sink=place / "output", checkpoint=place / "checkpoint",
+            frame, self.compiled, place / "changes", sink=place / "output", checkpoint=place / "checkpoint",
             trigger={"availableNow": True} if once else None, progress=told.append,
         )  # fmt: skip
         return Running(stream.query, files, place, told)
@@ -136,10 +131,10 @@ def saturated(bench: Bench, who: str, count: int, files: int) -> tuple[float, Pa
     place = bench.place()
     made = Files(place, bench.messages)
     for _ in range(files):
-        made.show(made.written(count // files))
+        made.put(count // files)
     running = bench.start(who, made, place, max(1, files // 5), once=True)
     running.query.awaitTermination()
-    times = running.commits().times
+    times, _ = running.commits()
     first, last = min(times), max(times)
     each = count / len(times)
     return (last - first) * each / (times[last] - times[first]), place
@@ -204,45 +199,41 @@ def changes(bench: Bench) -> Iterator[Row]:
     with bench.warm("ours") as running:
         plain = float(np.median([running.one_file() for _ in range(10)]))
         inside = float(np.median([told.seconds for told in running.told[-10:]]))
+        put_changes = partial(feeds.put_changes, running.place / "changes", bench.polygons, rng)
         few = []
         for k in range(5):
-            text = feeds.change_lines(bench.polygons, first + 100 * k, 100, rng)
-            feeds.put(running.place / "changes", f"few{k}.ndjson", text)
+            put_changes(first + 100 * k, 100)
             few.append(running.one_file())
         yield Row.lasting(CHANGES, f"{bench.name}: a batch of one file", plain)
         cost = float(np.median(few[1:])) - plain  # the first one warms up
         yield Row.lasting(CHANGES, "100 changes: what their batch takes more", cost, at_most=2)
-        text = feeds.change_lines(bench.polygons, first + 500, 700, rng)
         for part in range(2):  # fewer than are prepared in the background, and then enough for a compaction
-            lines = text.splitlines(keepends=True)[350 * part : 350 * part + 350]
-            feeds.put(running.place / "changes", f"more{part}.ndjson", "".join(lines))
+            put_changes(first + 500 + 350 * part, 350)
             running.one_file()
         yield from meanwhile(running, "a compaction of 1,200 changes", inside, lambda told: told.compactions > 0)
         version = running.told[-1].version
         count = 1_000 if bench.report.quick else 10_000
-        text = feeds.change_lines(bench.polygons, first + 1200, count, rng)
-        feeds.put(running.place / "changes", "many.ndjson", text)
+        put_changes(first + 1200, count)
         yield from meanwhile(running, f"{count:,} changes", inside, lambda told: told.version > version)
 
 
 def meanwhile(running: Running, what: str, plain: float, is_done: Callable[[StreamProgress], bool]) -> Iterator[Row]:
     """Yield the worst batch until something is done in the background and three batches more, and how long it took."""
-    feeder = Feeder(running.files, 20, 0.5)
+    names: list[str] = []
     begin = len(running.told)
-    for _ in range(1200):
-        if any(is_done(told) for told in running.told[begin:]) or running.query.awaitTermination(0.2):
-            break
-    names = feeder.stop()
+    with repeated(lambda: names.append(running.files.put(20)), 0.5):
+        for _ in range(1200):
+            if any(is_done(told) for told in running.told[begin:]) or running.query.awaitTermination(0.2):
+                break
     running.query.processAllAvailable()
-    names += [running.files.written(20) for _ in range(3)]
-    for name in names[-3:]:
-        running.files.show(name)
+    for _ in range(3):
+        names.append(running.files.put(20))
         running.query.processAllAvailable()
-    commits = running.commits()
+    times, _ = running.commits()
     if not any(is_done(told) for told in running.told[begin:]):
         raise SystemExit(f"{what}: not done in time")
     number = next(told.batch for told in running.told[begin:] if is_done(told))
-    taken = commits.times[number] - running.files.appeared[names[0]]
+    taken = times[number] - running.files.appeared[names[0]]
     # A file waits for the batch before its own, too: batches are compared by their own time.
     worst = max(told.seconds for told in running.told[begin:]) - plain
     yield Row.lasting(CHANGES, f"{what}: what the slowest batch takes more", worst, at_most=2)
@@ -253,7 +244,7 @@ def memory(bench: Bench) -> Iterator[Row]:
     """Measure what the table takes, and the processes while a stream runs."""
     with bench.warm("ours") as running:
         running.feed(1_000, 3)
-        yield Row.alone(MEMORY, f"{bench.name}: the table", bench.artifact.bytes / 2**20, "MiB")
+        yield Row.alone(MEMORY, f"{bench.name}: the table", bench.compiled.bytes / 2**20, "MiB")
         yield from memory_rows(MEMORY, ("peak", "its own now"))
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
@@ -64,6 +62,11 @@ class Files:
         self.appeared[name] = time.time()
         os.rename(self._hidden / name, self.directory / name)
 
+    def put(self, count: int) -> str:
+        """Let a file of so many messages appear; return its name."""
+        self.show(name := self.written(count))
+        return name
+
     def feed(self, rate: float, seconds: float) -> list[str]:
         """Let messages appear at a rate for so long, ten files a second; returns the names."""
         names = [self.written(max(1, round(rate / FILES_PER_SECOND))) for _ in range(int(seconds * FILES_PER_SECOND))]
@@ -79,27 +82,16 @@ class Files:
         return (reader if most is None else reader.option("maxFilesPerTrigger", most)).parquet(str(self.directory))
 
 
-class Commits(NamedTuple):
-    """When batches were committed, and of which batch each file is, as a checkpoint tells."""
-
-    times: dict[int, float]
-    batches: dict[str, int]
-
-    @classmethod
-    def read(cls, checkpoint: Path) -> Commits:
-        """Return what the logs of Spark say, in which nothing was removed yet."""
-        logs = [path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]
-        batches = {}
-        for path in (checkpoint / "sources" / "0").iterdir():
-            if path.name.partition(".")[0].isdigit():
-                for line in path.read_text().splitlines()[1:]:
-                    entry = json.loads(line)
-                    batches[os.path.basename(entry["path"])] = int(entry["batchId"])
-        return cls({int(path.name): path.stat().st_mtime for path in logs}, batches)
-
-    def latencies(self, files: Files, names: list[str]) -> npt.NDArray[np.float64]:
-        """Return seconds from the appearance of each file to the commit of its batch."""
-        return np.array([self.times[self.batches[name]] - files.appeared[name] for name in names])
+def read_commits(checkpoint: Path) -> tuple[dict[int, float], dict[str, int]]:
+    """Return when batches were committed, and the batch of each file, from Spark's logs; nothing is removed of them."""
+    logs = [path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]
+    batches = {}
+    for path in (checkpoint / "sources" / "0").iterdir():
+        if path.name.partition(".")[0].isdigit():
+            for line in path.read_text().splitlines()[1:]:
+                entry = json.loads(line)
+                batches[os.path.basename(entry["path"])] = int(entry["batchId"])
+    return {int(path.name): path.stat().st_mtime for path in logs}, batches
 
 
 def shapely_stream(
@@ -115,40 +107,13 @@ def shapely_stream(
     return (writer.trigger(availableNow=True) if once else writer).start()
 
 
-def change_lines(polygons: PolygonSet, first: int, count: int, rng: np.random.Generator) -> str:
-    """Return records that subscribe with new keys, to overlaps with polygons of the set, moved a little."""
+def put_changes(directory: Path, polygons: PolygonSet, rng: np.random.Generator, first: int, count: int) -> None:
+    """Let a file appear that subscribes with keys from `first` on, to overlaps with polygons of the set, moved."""
     shapes = polygons.shapes[rng.integers(0, len(polygons.shapes), count)]
     moved = shapely.transform(shapes, lambda xy: xy + rng.normal(0, 1e-4 * np.ptp(xy), xy.shape[1]))
     texts = shapely.to_wkt(moved, rounding_precision=-1)
     records = ({"key": first + k, "filter": f"overlaps(area, {text})"} for k, text in enumerate(texts))
-    return "".join(json.dumps(record) + "\n" for record in records)
-
-
-def put(directory: Path, name: str, text: str) -> float:
-    """Let a file of text appear; returns when."""
     directory.mkdir(exist_ok=True)
-    (directory / f".{name}").write_text(text)
-    os.rename(directory / f".{name}", directory / name)
-    return time.time()
-
-
-class Feeder:
-    """Files that appear one by one in the background, until it is told to stop."""
-
-    def __init__(self, files: Files, count: int, every: float) -> None:
-        self._files, self._count, self._every = files, count, every
-        self._end = threading.Event()
-        self.names: list[str] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._end.wait(self._every):
-            self.names.append(self._files.written(self._count))
-            self._files.show(self.names[-1])
-
-    def stop(self) -> list[str]:
-        """Stop, and return the names of the files."""
-        self._end.set()
-        self._thread.join()
-        return self.names
+    hidden = directory / f".{first:09}.ndjson"
+    hidden.write_text("".join(json.dumps(record) + "\n" for record in records))
+    hidden.rename(directory / hidden.name[1:])

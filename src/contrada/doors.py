@@ -17,6 +17,8 @@ from contrada.errors import ContradaError, FormatError
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# Errors of libraries that are loaded count too: the base class of each library's errors.
+_LIBRARY_ERRORS = {"shapely": "ShapelyError", "pyarrow": "ArrowException", "msgspec": "MsgspecError"}
 # RecursionError and NotImplementedError are RuntimeErrors; UnicodeError and ArrowInvalid are ValueErrors.
 _INPUT_ERRORS = (ContradaError, ValueError, ArithmeticError, RuntimeError, MemoryError, SystemError, BufferError)
 MAX_ERROR_CHARS = 300  # characters kept of a library's error
@@ -28,20 +30,15 @@ def input_errors(*further: type[BaseException]) -> tuple[type[BaseException], ..
     >>> OverflowError in input_errors(), issubclass(RecursionError, input_errors()), KeyError in input_errors()
     (False, True, False)
     """
-    loaded = sys.modules
-    return _errors_of("shapely" in loaded, "pyarrow" in loaded, "msgspec" in loaded, further)
+    return _errors_of(further, *(name for name in _LIBRARY_ERRORS if name in sys.modules))
 
 
 @cache  # called for every bad record of a file
-def _errors_of(
-    shapely: bool, pyarrow: bool, msgspec: bool, further: tuple[type[BaseException], ...]
-) -> tuple[type[BaseException], ...]:
+def _errors_of(further: tuple[type[BaseException], ...], *loaded: str) -> tuple[type[BaseException], ...]:
     found: list[type[BaseException]] = [*_INPUT_ERRORS, *further]
-    kinds = (("shapely", "ShapelyError"), ("pyarrow", "ArrowException"), ("msgspec", "MsgspecError"))
-    for is_loaded, (name, kind) in zip((shapely, pyarrow, msgspec), kinds, strict=True):
-        if is_loaded:
-            module = sys.modules[name]
-            found.append(getattr(module, kind, None) or getattr(module.errors, kind))
+    for name in loaded:
+        module, kind = sys.modules[name], _LIBRARY_ERRORS[name]
+        found.append(getattr(module, kind, None) or getattr(module.errors, kind))
     return tuple(found)
 
 

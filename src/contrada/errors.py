@@ -26,10 +26,7 @@ class RegionError(ContradaError, ValueError):
         place: tuple[float, float] | None = None,
     ) -> None:
         super().__init__(message)
-        self.row = row
-        self.part = part
-        self.ring = ring
-        self.place = place
+        self.row, self.part, self.ring, self.place = row, part, ring, place
 
 
 class LimitError(ContradaError, ValueError):
@@ -65,10 +62,7 @@ class LanguageError(FilterError):
         path: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.line = line
-        self.column = column
-        self.expected = expected
-        self.path = path
+        self.line, self.column, self.expected, self.path = line, column, expected, path
 
 
 class CoveringError(ContradaError, ValueError):

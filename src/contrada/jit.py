@@ -158,12 +158,7 @@ def allocating_kernel(function: F) -> F:
     return _compile_helper(function, allocates=True)
 
 
-def inlined_kernel(function: F) -> F:
-    """Mark a kernel for the hot step of a loop: it is inlined, since a call would copy every array argument."""
-    return _compile_helper(function, allocates=False, forceinline=True)
-
-
-def _compile_helper(function: F, allocates: bool, forceinline: bool = False) -> F:
+def _compile_helper(function: F, allocates: bool) -> F:
     import numba
 
     _HELPERS.add(function.__qualname__)
@@ -173,7 +168,6 @@ def _compile_helper(function: F, allocates: bool, forceinline: bool = False) -> 
         _nrt=allocates,
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
-        forceinline=forceinline,
     )(function)
     return compiled
 

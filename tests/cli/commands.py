@@ -1,4 +1,10 @@
-"""All commands of the command line, and arguments with which each runs."""
+"""All commands of the command line, arguments with which each runs, and processes that run them."""
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
 
 import typer
 
@@ -19,34 +25,39 @@ COMMANDS = sorted(leaves(typer.main.get_command(app)))
 GROUPS = sorted({"", *(command.rpartition(" ")[0] for command in COMMANDS)})
 
 
-def messages(folder):
-    return write_lines(folder / "messages.ndjson", [{"id": "a", "severity": 4}])
+def start(*arguments, **options):
+    """Python in a process as a shell starts it in the foreground: a suite in the background ignores SIGINT."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    options = {**pipes, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options}
+    return subprocess.Popen([sys.executable, *map(str, arguments)], **options)
 
 
-def subscriptions(folder):
-    return write_lines(folder / "subscriptions.ndjson", [{"key": "k", "subscriber": "s", "filter": "severity > 3"}])
-
-
-def incoming(folder):
+def words_of(line, folder, **places):
+    """The words of a line as a shell passes them on; names of places become paths, and good files are written there."""
     (folder / "incoming").mkdir(exist_ok=True)
-    return folder / "incoming"
+    asked = [{"key": "k", "subscriber": "s", "filter": "severity > 3"}]
+    places |= {
+        "MESSAGES": write_lines(folder / "messages.ndjson", [{"id": "a", "severity": 4}]),
+        "SUBSCRIPTIONS": write_lines(folder / "subscriptions.ndjson", asked),
+        "FOLDER": folder,
+    }
+    return [re.sub("|".join(places), lambda name: str(places[name[0]]), word) for word in shlex.split(line)]
 
 
-SMALL = ("--subscriptions", "20")
 SAMPLE = {
-    "match": lambda folder: [messages(folder), subscriptions(folder)],
-    "check": lambda folder: ["x > 1 AND x < 0 AND x < 5"],
-    "simplify": lambda folder: [subscriptions(folder)],
-    "stream": lambda folder: [incoming(folder), subscriptions(folder), "--checkpoint", folder / "c", "--output", "-"],
-    "ingest": lambda folder: [messages(folder), folder / "ingested"],
-    "demo": lambda folder: ["--output", folder / "demo", "--scale", "0.01"],
-    "doctor": lambda folder: [],
-    "overlay simulate": lambda folder: [*SMALL, "--messages", "5"],
-    "overlay churn": lambda folder: ["--peers", "5", "--seconds", "1"],
-    "overlay evaluate": lambda folder: ["--scale", "0.001", "--seeds", "1", "--rows", folder / "rows.ndjson"],
-    "overlay show": lambda folder: [*SMALL, "--output", folder / "overlay.svg"],
-    "overlay peer": lambda folder: ["--subscribe", "price > 1"],
-    "overlay publish": lambda folder: ["{}", "--to", "127.0.0.1:9"],
-    "experiment cover-tables": lambda folder: ["--commands", "50", "--output", folder / "tables"],
-    "experiment cover-figures": lambda folder: ["--commands", "50", "--output", folder / "figures"],
+    "match": "MESSAGES SUBSCRIPTIONS",
+    "check": "'x > 1 AND x < 0 AND x < 5'",
+    "simplify": "SUBSCRIPTIONS",
+    "stream": "FOLDER/incoming SUBSCRIPTIONS --checkpoint FOLDER/c --output -",
+    "ingest": "MESSAGES FOLDER/ingested",
+    "demo": "--output FOLDER/demo --scale 0.01",
+    "doctor": "",
+    "overlay simulate": "--subscriptions 20 --messages 5",
+    "overlay churn": "--peers 5 --seconds 1",
+    "overlay evaluate": "--scale 0.001 --seeds 1 --rows FOLDER/rows.ndjson",
+    "overlay show": "--subscriptions 20 --output FOLDER/overlay.svg",
+    "overlay peer": "--subscribe 'price > 1'",
+    "overlay publish": "{} --to 127.0.0.1:9",
+    "experiment cover-tables": "--commands 50 --output FOLDER/tables",
+    "experiment cover-figures": "--commands 50 --output FOLDER/figures",
 }

@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
 import sys
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from packaging.requirements import Requirement
@@ -16,7 +16,6 @@ import contrada
 from contrada import kernels
 from contrada.cli import doctor, java
 
-JAVA_FILE = Path(java.__file__)
 needs_installation = pytest.mark.skipif(
     doctor.installed_version("contrada") is None, reason="contrada runs from a folder and is not installed"
 )
@@ -33,17 +32,21 @@ def put_java(folder: Path, answer: str, status: int = 0) -> Path:
 @pytest.fixture
 def only_java(tmp_path, monkeypatch):
     """A folder that is the whole PATH but for the shell's own commands; no JAVA_HOME."""
-    shell = tmp_path / "shell"
-    shell.mkdir()
+    shell, folder = tmp_path / "shell", tmp_path / "java"
+    for path in (shell, folder):
+        path.mkdir()
     (shell / "cat").symlink_to("/bin/cat")
-    folder = tmp_path / "java"
-    folder.mkdir()
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{shell}")
     return folder
 
 
 run_doctor = partial(console.contrada, "doctor")
+
+
+def examined(**options) -> dict:
+    """The report of the command as JSON."""
+    return json.loads(run_doctor("--json", **options).output)
 
 
 def feature(report: dict, name: str) -> dict:
@@ -68,24 +71,19 @@ def test_version_is_read_from_what_java_prints(answer, major, version):
 @needs_installation
 def test_a_complete_machine_is_ready(only_java):
     put_java(only_java, 'openjdk version "21.0.1" 2023-10-17')
-    result = run_doctor("--json")
-    assert result.exit_code == 0
-    report = json.loads(result.output)
+    report = examined(code=0)
     assert report["contrada"] == contrada.__version__
     assert report["python"] == ".".join(map(str, sys.version_info[:3]))
     assert report["cores"] >= 1
     assert report["memory"] is None or report["memory"] > 0
-    assert report["java"]["ready"]
-    assert report["java"]["version"] == "21.0.1"
+    assert (report["java"]["ready"], report["java"]["version"]) == (True, "21.0.1")
     assert report["packages"]["numpy"] == metadata.version("numpy")
     assert feature(report, "regions and relations")["ready"]
 
 
 @needs_installation
 def test_missing_java_stops_spark_and_nothing_else(only_java):
-    result = run_doctor("--json")
-    assert result.exit_code == 0
-    report = json.loads(result.output)
+    report = examined(code=0)
     assert not report["java"]["ready"]
     spark = feature(report, "Spark pipeline")
     assert not spark["ready"]
@@ -96,9 +94,9 @@ def test_missing_java_stops_spark_and_nothing_else(only_java):
 
 def test_old_java_is_named_with_its_version(only_java):
     program = put_java(only_java, 'java version "1.8.0_392"')
-    report = json.loads(run_doctor("--json").output)
-    assert report["java"]["major"] == 8
-    assert f"{program}, which is version 1.8.0_392" in report["java"]["complaint"]
+    found = examined()["java"]
+    assert found["major"] == 8
+    assert f"{program}, which is version 1.8.0_392" in found["complaint"]
 
 
 def test_java_that_does_not_start_counts_as_missing(only_java):
@@ -138,39 +136,29 @@ def test_install_command_fits_the_platform(system, release, command, monkeypatch
 @pytest.mark.parametrize(("answer", "code"), [('openjdk version "11.0.2"', 1), ('openjdk version "17.0.15"', 0)])
 def test_the_makefile_check_says_one_sentence_if_it_fails(only_java, answer, code):
     put_java(only_java, answer)
-    run = subprocess.run([sys.executable, "-I", JAVA_FILE], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (code, "", code)
+    run = console.python("-I", java.__file__, code=code)
+    assert (run.stdout, run.stderr.count("\n")) == ("", code)
     assert (java.install_command() in run.stderr) == bool(code)
 
 
 def test_a_missing_core_package_fails_the_command(monkeypatch):
     monkeypatch.setattr(doctor, "requirements", lambda extra: [Requirement("no-such-package>=2")])
-    result = run_doctor("--json")
-    assert result.exit_code == 1
-    core = feature(json.loads(result.output), "regions and relations")
+    core = feature(examined(code=1), "regions and relations")
     assert core["missing"] == ["no-such-package is not installed"]
     assert core["install"][0].endswith("-m pip install 'no-such-package>=2'")
 
 
-def test_a_package_outside_its_bounds_is_not_ready():
+def test_a_package_outside_its_bounds_or_that_does_not_import_is_not_ready(monkeypatch):
     fault = doctor.package_fault(Requirement("numpy<1"), import_it=False)
     assert fault == f"numpy {metadata.version('numpy')} is installed, <1 is needed"
-
-
-def test_a_package_that_does_not_import_is_not_ready(monkeypatch):
-    def fail(name):
-        raise ImportError("needs NumPy 2.4 or less")
-
-    monkeypatch.setattr(doctor, "import_module", fail)
+    monkeypatch.setattr(doctor, "import_module", mock.Mock(side_effect=ImportError("needs NumPy 2.4 or less")))
     fault = doctor.package_fault(Requirement("numba"), import_it=True)
     assert fault.endswith("does not import (needs NumPy 2.4 or less)")
 
 
 def test_running_from_a_folder_says_how_to_install(monkeypatch):
     monkeypatch.setattr(doctor, "requirements", lambda extra: [])
-    result = run_doctor()
-    assert result.exit_code == 1
-    assert "pip install -e " in result.output
+    assert "pip install -e " in run_doctor(code=1).output
 
 
 def test_a_pipe_gets_plain_lines(only_java):
@@ -192,8 +180,7 @@ def test_version():
 
 def test_the_command_line_starts_without_the_heavy_libraries():
     code = "import sys, contrada.cli.main; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {"numba", "pyspark", "rich.table"} & set(run.stdout.split()) == set()
+    assert {"numba", "pyspark", "rich.table"} & set(console.python("-c", code).stdout.split()) == set()
 
 
 @pytest.mark.slow

@@ -1,12 +1,11 @@
 """How commands end: a closed pipe, Ctrl-C at any moment, a package that is missing. Never with a traceback."""
 
 import os
-import signal
 import subprocess
 import sys
 
 import pytest
-from commands import COMMANDS, SAMPLE
+from commands import COMMANDS, SAMPLE, start, words_of
 
 from effort import slow
 
@@ -27,11 +26,11 @@ contrada_command.main()
 """
 
 
-def start(code, *arguments, **options):
-    """A process as a shell starts it in the foreground: a suite that runs in the background ignores SIGINT."""
-    options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **{**pipes, **options})
+def ended(code, *arguments, **options):
+    """The exit code of a process that runs this code, and what it printed and complained about."""
+    with start("-c", code, *arguments, **options) as process:
+        output, errors = process.communicate(timeout=300)
+    return process.returncode, output, errors
 
 
 @pytest.mark.parametrize(
@@ -42,11 +41,8 @@ def start(code, *arguments, **options):
 def test_a_closed_pipe_ends_quietly(arguments):
     read, write = os.pipe()
     os.close(read)  # `| head -c 0` that has ended already
-    with start(START, *arguments, stdout=write) as process:
-        os.close(write)
-        _, errors = process.communicate(timeout=120)
-    assert process.returncode == 141
-    assert errors == ""
+    assert ended(START, *arguments, stdout=write) == (141, None, "")
+    os.close(write)
 
 
 def test_a_pipe_that_is_read_to_its_first_line():
@@ -61,16 +57,13 @@ def test_a_pipe_that_is_read_to_its_first_line():
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 @pytest.mark.parametrize("arguments", [["--help"], slow(["--version"]), slow(["doctor", "--json"])])
 def test_a_full_disk_is_one_line(arguments):
-    with open("/dev/full", "w") as full, start(START, *arguments, stdout=full) as process:
-        _, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (2, "error: No space left on device\n")
+    with open("/dev/full", "w") as full:
+        assert ended(START, *arguments, stdout=full) == (2, None, "error: No space left on device\n")
 
 
 @pytest.mark.parametrize("module", ["numpy", "contrada.cli.main", *map(slow, ("contrada", "shapely", "typer"))])
 def test_an_interrupt_while_the_package_is_imported(module):
-    with start(INTERRUPT, module, "--help") as process:
-        output, errors = process.communicate(timeout=120)
-    assert (process.returncode, output, errors) == (130, "", "")
+    assert ended(INTERRUPT, module, "--help") == (130, "", "")
 
 
 # Modules that are imported when the command runs already.
@@ -102,11 +95,10 @@ QUICK = ("match",)
 
 @pytest.mark.parametrize("command", [name if name in QUICK else slow(name) for name in sorted(IMPORTED)])
 def test_an_interrupt_while_a_command_imports(command, tmp_path):
-    arguments = [*command.split(), *SAMPLE[command](tmp_path)]
+    arguments = words_of(f"{command} {SAMPLE[command]}", tmp_path)
     for module in IMPORTED[command]:
-        with start(INTERRUPT, module, *arguments, cwd=tmp_path) as process:
-            _, errors = process.communicate(timeout=300)
-        assert process.returncode == 130, (module, errors)
+        code, _, errors = ended(INTERRUPT, module, *arguments, cwd=tmp_path)
+        assert code == 130, (module, errors)
         assert "Traceback" not in errors
 
 
@@ -120,17 +112,10 @@ def test_a_swallowed_interrupt_comes_again():
         "ref = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))\n"
         "with finished():\n"
         "    del thing\n"
-        "    time.sleep(300)\n"  # longer than the test waits: the interrupt ends it
+        "    time.sleep(600)\n"  # longer than the test waits: the interrupt ends it
         "    print('not interrupted')\n"
     )
-    with start(code) as process:
-        output, errors = process.communicate(timeout=120)
-    assert (process.returncode, output, errors) == (130, "", "")
-
-
-def without(package):
-    """Code that runs the command as if a package were not installed."""
-    return f"import sys; sys.modules[{package!r}] = None; {START}"
+    assert ended(code) == (130, "", "")
 
 
 @pytest.mark.parametrize(
@@ -143,12 +128,11 @@ def without(package):
 )  # fmt: skip
 def test_a_package_that_is_missing_is_one_line_with_the_command_that_installs_it(package, extra, command, tmp_path):
     spark = ["--spark", "--output", tmp_path / "out"] if command == "match" else []
-    arguments = [*command.split(), *SAMPLE[command](tmp_path), *spark]
+    arguments = [*words_of(f"{command} {SAMPLE[command]}", tmp_path), *spark]
     before = sorted(tmp_path.iterdir())
-    with start(without(package), *arguments, cwd=tmp_path) as process:
-        output, errors = process.communicate(timeout=120)
-    assert (process.returncode, output) == (2, "")
-    assert errors.count("\n") == 1
+    uninstalled = f"import sys; sys.modules[{package!r}] = None; {START}"
+    code, output, errors = ended(uninstalled, *arguments, cwd=tmp_path)
+    assert (code, output, errors.count("\n")) == (2, "", 1)
     assert errors.startswith("error: Spark is not installed" if package == "pyspark" else "error: ")
     assert sorted(tmp_path.iterdir()) == before, "nothing is written"
     assert " -m pip install " in errors

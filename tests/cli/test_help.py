@@ -11,11 +11,10 @@ from contrada.cli import check, demo, ingest, match, overlay, overlay_peer, simp
 from contrada.cli.main import app
 from contrada.cli.pages import escaped
 
-WIDTHS = (80, 200)
 TEXTS = {
     "match": match.__doc__, "stream": stream.__doc__, "check": check.__doc__, "simplify": simplify.__doc__,
-    "demo": demo.__doc__, "ingest": ingest.__doc__, "overlay peer": overlay_peer.PEER,
-    "overlay publish": overlay_peer.PUBLISH, "overlay show": overlay.show.__doc__,
+    "demo": demo.__doc__, "ingest": ingest.__doc__, "overlay peer": overlay_peer.peer.__doc__,
+    "overlay publish": overlay_peer.publish.__doc__, "overlay show": overlay.show.__doc__,
 }  # fmt: skip
 
 
@@ -43,10 +42,12 @@ def words(text):
     return re.sub(r"[│╭╮╰╯─\s]+", "", text)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("path", [*GROUPS, *COMMANDS])
 def test_pages(path, width):
+    """The page has every word of the command's text, and every option."""
     text = page(path, width)
+    assert words(TEXTS.get(path, "").replace("\b", "")) in words(text)
     assert "<bool>" not in text
     assert "BOOLEAN" not in text
     assert "\\[" not in text
@@ -58,10 +59,8 @@ def test_pages(path, width):
                 assert option in text
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("path", sorted(TEXTS))
-def test_every_word_of_a_text_is_on_its_page(path, width):
-    assert words(TEXTS[path].replace("\b", "")) in words(page(path, width))
+def test_every_text_has_its_page():
+    assert set(TEXTS) <= set(COMMANDS)
 
 
 def test_brackets_are_escaped_as_rich_wants_it():

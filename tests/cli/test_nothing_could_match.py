@@ -5,15 +5,16 @@ import re
 import shlex
 from functools import partial
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyproj import Transformer
 
-from console import contrada, read_lines, write_lines
+from console import collection, contrada, read_lines, write_lines
 from contrada import ForwardingTable, Region
 from contrada.matching.census import Census
 from effort import examples
@@ -36,49 +37,38 @@ LINES = [
 run = partial(contrada, "match")
 
 
+def subscriptions(folder, rows=SUBSCRIPTIONS):
+    return write_lines(folder / "s.ndjson", rows)
+
+
+def notes(result):
+    """The lines of a summary on what could not match."""
+    return [line for line in result.stderr.splitlines() if line.startswith(("missing", "other type"))]
+
+
 def test_json(tmp_path):
-    messages, subscriptions = (
-        write_lines(tmp_path / "m.ndjson", MESSAGES),
-        write_lines(tmp_path / "s.ndjson", SUBSCRIPTIONS),
-    )
-    result = run(messages, subscriptions)
-    assert result.exit_code == 0
-    for line in (*LINES, "other type:    severity is text in 1 message; subscriptions ask for a number"):
-        assert line in result.stderr
-    assert "kind" not in result.stderr
-    assert "wind" not in result.stderr
+    told = notes(run(write_lines(tmp_path / "m.ndjson", MESSAGES), subscriptions(tmp_path), code=0))
+    assert told == [*LINES, "other type:    severity is text in 1 message; subscriptions ask for a number"]
 
 
 def test_columns(tmp_path):
     rows = [{**message, "severity": 4} for message in MESSAGES]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "m.parquet")
-    result = run(tmp_path / "m.parquet", write_lines(tmp_path / "s.ndjson", SUBSCRIPTIONS))
-    assert result.exit_code == 0
-    assert [line for line in result.stderr.splitlines() if line.startswith(("missing", "other type"))] == LINES
+    assert notes(run(tmp_path / "m.parquet", subscriptions(tmp_path), code=0)) == LINES
 
 
 def test_nothing_is_said_where_everything_came(tmp_path):
-    subscriptions = write_lines(tmp_path / "s.ndjson", [{"key": 1, "filter": "severity >= 3 OR kind IS NULL"}])
-    messages = write_lines(tmp_path / "m.ndjson", [{"severity": 1}, {"kind": 5}])
-    result = run(messages, subscriptions)
-    assert "missing" not in result.stderr
-    assert "other type" not in result.stderr
+    asked = subscriptions(tmp_path, [{"key": 1, "filter": "severity >= 3 OR kind IS NULL"}])
+    assert notes(run(write_lines(tmp_path / "m.ndjson", [{"severity": 1}, {"kind": 5}]), asked)) == []
 
 
-@pytest.mark.parametrize("text", ["", "\n\n"])
-def test_a_file_without_subscriptions_is_an_error(tmp_path, text):
-    (tmp_path / "s.ndjson").write_text(text)
-    result = run(write_lines(tmp_path / "m.ndjson", MESSAGES), tmp_path / "s.ndjson")
-    assert result.exit_code == 2
-    assert ": no subscriptions" in result.stderr
-
-
-def test_a_template_without_rows_is_an_error(tmp_path):
-    (tmp_path / "s.geojson").write_text('{"type": "FeatureCollection", "features": []}')
-    result = run(
-        write_lines(tmp_path / "m.ndjson", MESSAGES), tmp_path / "s.geojson", "--template", "severity >= $least"
-    )
-    assert result.exit_code == 2, result.stderr
+def test_no_subscriptions_and_no_rows_of_a_template_are_errors(tmp_path):
+    messages = write_lines(tmp_path / "m.ndjson", MESSAGES)
+    for text in ("", "\n\n"):
+        (tmp_path / "s.ndjson").write_text(text)
+        assert ": no subscriptions" in run(messages, tmp_path / "s.ndjson", code=2).stderr
+    (tmp_path / "s.geojson").write_text(collection([]))
+    run(messages, tmp_path / "s.geojson", "--template", "severity >= $least", code=2)
 
 
 def readme_command():
@@ -92,26 +82,17 @@ def test_the_example_of_the_readme_matches(monkeypatch):
     monkeypatch.chdir(ROOT)
     program, *arguments = readme_command()
     assert program == "contrada"
-    result = contrada(*arguments)
-    assert result.exit_code == 0, result.stderr
-    assert "missing" not in result.stderr
-    assert "other type" not in result.stderr
-    found = {tuple(row.values())[:2] for row in read_lines(result.stdout)}
-    assert found == expected_pairs()
+    result = contrada(*arguments, code=0)
+    assert notes(result) == []
+    assert {tuple(row.values())[:2] for row in read_lines(result.stdout)} == expected_pairs()
 
 
 def expected_pairs():
     """The same by Shapely and the polygons of the files, read as plain XML and JSON."""
-    from xml.etree import ElementTree
-
-    from pyproj import Transformer
-
     move = Transformer.from_crs("OGC:CRS84", "EPSG:32632", always_xy=True).transform
     pairs = set()
     features = json.loads((ROOT / "examples/data/facilities.geojson").read_text())["features"]
-    discs = {
-        feature["id"]: shapely.Point(*move(*feature["geometry"]["coordinates"])).buffer(500) for feature in features
-    }
+    places = {feature["id"]: shapely.Point(move(*feature["geometry"]["coordinates"])) for feature in features}
     for path in (ROOT / "examples/data/alerts").glob("*.xml"):
         root = ElementTree.parse(path).getroot()
         space = {"cap": root.tag[1:].partition("}")[0]}
@@ -124,7 +105,7 @@ def expected_pairs():
                 centre, radius = node.text.split()
                 region = shapely.Point(*move(*map(float, centre.split(",")[::-1]))).buffer(1000 * float(radius))
             name = root.find("cap:identifier", space).text
-            pairs |= {(name, key) for key, disc in discs.items() if region.intersects(disc)}
+            pairs |= {(name, key) for key, place in places.items() if region.intersects(place.buffer(500))}
     assert pairs, "an example that matches nothing shows nothing"
     return pairs
 

@@ -12,45 +12,36 @@ from contrada.overlay.simulation.trace import TracedSimulator
 run = partial(contrada, "overlay")
 
 
-def test_simulate_prints_what_was_promised():
-    result = run("simulate", "--subscriptions", 200, "--messages", 40, "--split", "rstar", "--degree", "2,5", "--json")
-    assert result.exit_code == 0, result.output
+def test_simulate_prints_what_was_promised_as_json_and_for_people():
+    result = run(
+        "simulate", "--subscriptions", 200, "--messages", 40, "--split", "rstar", "--degree", "2,5", "--json", code=0
+    )
     row = json.loads(result.stdout)
     for name in ("false_positive_ratio", "false_receipt_ratio", "control_ratio", "hits", "hops", "degree", "seconds"):
         assert name in row
     assert row["false_negatives"] == 0
     assert (row["choose"], row["least"], row["most"]) == ("rstar", 2, 5)
-
-
-def test_simulate_for_people():
-    result = run("simulate", "--subscriptions", 100, "--messages", 10)
-    assert result.exit_code == 0
-    assert "false negatives   0" in result.stdout
+    assert "false negatives   0" in run("simulate", "--subscriptions", 100, "--messages", 10, code=0).stdout
 
 
 @pytest.mark.slow
 def test_evaluate_draws_from_its_rows(tmp_path):
     arguments = ("evaluate", "--scale", 0.002, "--seeds", 1, "--processes", 1, "--rows", tmp_path / "rows.ndjson")
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
+    result = run(*arguments, code=0)
     assert (tmp_path / "figure_07_size.png").exists()
     assert "| 20, 40 |" in result.stdout
-    again = run(*arguments)
-    assert again.stderr == "", "nothing is computed twice"
+    assert run(*arguments).stderr == "", "nothing is computed twice"
 
 
 def test_show_draws_a_tree_its_boxes_and_a_message(tmp_path):
     for suffix in ("svg", "png"):
         picture = tmp_path / f"overlay.{suffix}"
-        result = run("show", "--subscriptions", 25, "--message", "500,500", "--output", picture)
-        assert result.exit_code == 0, result.output
+        run("show", "--subscriptions", 25, "--message", "500,500", "--output", picture, code=0)
         assert picture.stat().st_size > 5000
     text = (tmp_path / "overlay.svg").read_text()
     assert text.count("<path") > 25 * 2
-    other = run(
-        "show", "--subscriptions", 12, "--dimensions", 3, "--message", "1,2,3", "--at", 4, "-o", tmp_path / "x.svg"
-    )
-    assert other.exit_code == 0, other.output
+    solid = ["--subscriptions", 12, "--dimensions", 3, "--message", "1,2,3", "--at", 4]
+    run("show", *solid, "--output", tmp_path / "x.svg", code=0)
 
 
 def test_show_draws_what_a_trace_led_to(tmp_path):
@@ -59,8 +50,7 @@ def test_show_draws_what_a_trace_led_to(tmp_path):
         traced = TracedSimulator(target, Rules(2, 4))
         for k in range(9):
             traced.add([(float(k), 0.0, k + 2.0, float("inf"))])
-    result = run("show", "--trace", path, "--message", "3,3", "--output", tmp_path / "overlay.svg")
-    assert result.exit_code == 0, result.output
+    run("show", "--trace", path, "--message", "3,3", "--output", tmp_path / "overlay.svg", code=0)
 
 
 WRONG = {
@@ -89,13 +79,11 @@ WRONG = {
 )
 def test_wrong_options_say_what_is_wrong(command, arguments, word, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = run(*command, *arguments)
-    assert result.exit_code == 2, result.output
-    assert word in result.stderr
+    assert word in run(*command, *arguments, code=2).stderr
 
 
 def test_publish_says_when_nobody_is_there(tmp_path):
-    assert run("publish", "{}", "--to", "127.0.0.1:9").exit_code == 2
+    run("publish", "{}", "--to", "127.0.0.1:9", code=2)
     assert "HOST:PORT" in run("publish", "{}", "--to", "nowhere").stderr
     (tmp_path / "empty").write_text("\n")
     assert "is empty" in run("publish", "{}", "--to", "127.0.0.1:9", "--secret-file", tmp_path / "empty").stderr
@@ -108,11 +96,10 @@ def test_publish_says_when_nobody_is_there(tmp_path):
 def test_bad_hosts_are_one_line(host):
     peer = ("peer", "--subscribe", "x < 1", "--dimensions", "x")
     for arguments in [("publish", "{}", "--to", host), (*peer, "--listen", host), (*peer[:3], "--join", host)]:
-        result = run(*arguments)
-        assert result.exit_code == 2, result.output
-        assert result.stderr.startswith("error: ")
-        assert host.rpartition(":")[0] in result.stderr or "port" in result.stderr
-        assert result.stderr.count("\n") == 1, result.stderr
+        told = run(*arguments, code=2).stderr
+        assert told.startswith("error: ")
+        assert host.rpartition(":")[0] in told or "port" in told
+        assert told.count("\n") == 1, told
 
 
 def test_churn_counts_what_was_missed():
@@ -122,7 +109,7 @@ def test_churn_counts_what_was_missed():
     assert row["healed_after"] is not None
     assert 0 <= row["false_negatives"] <= row["wanted"]
     assert "whole again" in run(*arguments).stdout
-    assert run("churn", "--loss", 2).exit_code == 2
+    run("churn", "--loss", 2, code=2)
 
 
 def test_churn_of_several_seeds_tells_means_and_ranges():

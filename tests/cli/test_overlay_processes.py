@@ -3,18 +3,17 @@
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
 import pytest
+from commands import start
 
 import contrada as ct
-from console import read_lines
+from console import python, read_lines, wait_for
 from contrada.model.evaluate import truth
 
-COMMAND = [sys.executable, "-m", "contrada.cli.main", "overlay"]
+COMMAND = ["-m", "contrada.cli.main", "overlay"]
 SHARED = ["--dimensions", "price,size", "--degree", "2,5"]
 
 
@@ -25,12 +24,10 @@ class Process:
         self.asked = asked
         self.out, self.err = folder / f"{name}.out", folder / f"{name}.err"
         joined = [part for address in joins for part in ("--join", address)]
-        secret = ["--secret-file", str(folder / "secret")]
+        secret = ["--secret-file", folder / "secret"]
+        command = [*COMMAND, "peer", "--subscribe", asked, *secret, *(joined or [*SHARED, "--period", period])]
         with self.out.open("w") as out, self.err.open("w") as err:
-            self.process = subprocess.Popen(
-                [*COMMAND, "peer", "--subscribe", asked, *secret, *(joined or [*SHARED, "--period", period])],
-                stdout=out, stderr=err,
-            )  # fmt: skip
+            self.process = start(*command, stdout=out, stderr=err)
 
     def address(self):
         """Where it listens, once it does."""
@@ -51,33 +48,30 @@ class Process:
 @contextmanager
 def piped(folder, *further):
     """A peer that wants every price and writes to pipes of this process; it is ended after the block."""
-    command = [*COMMAND, "peer", "--subscribe", "price > 0", "--secret-file", str(folder / "secret"), *further]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [*COMMAND, "peer", "--subscribe", "price > 0", "--secret-file", folder / "secret", *further]
+    with start(*command) as process:
         try:
             yield process, process.stderr.readline().split()[-1]
         finally:
             process.kill()
 
 
-def wait_for(what, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := what():
-            return found
-        time.sleep(0.2)
-    pytest.fail(f"not within {seconds} seconds")
-
-
 def publish(folder, to, messages):
-    secret = ["--secret-file", str(folder / "secret")]
-    command = [*COMMAND, "publish", "--to", to, *secret, *map(json.dumps, messages)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stderr
-    return run.stdout.split()
+    command = [*COMMAND, "publish", "--to", to, "--secret-file", folder / "secret"]
+    return python(*command, *map(json.dumps, messages)).stdout.split()
 
 
-def started(folder, count, rng, period):
-    peers = []
+@pytest.fixture
+def peers(tmp_path):
+    """Peers that a test starts; all share a secret, and end after it."""
+    (tmp_path / "secret").write_text("a secret of this test\n")
+    started = []
+    yield started
+    for peer in started:
+        peer.end()
+
+
+def start_peers(folder, peers, count, rng, period):
     for number in range(count):
         low = rng.randrange(20)
         asked = f"price BETWEEN {low} AND {low + rng.randrange(1, 6)} OR size = {number}"
@@ -86,7 +80,6 @@ def started(folder, count, rng, period):
         if number % 5 == 0:  # as many at a time as there is room for
             wait_for(lambda: all(peer.address() for peer in peers), 120)
     wait_for(lambda: all(peer.address() for peer in peers), 120)
-    return peers
 
 
 def wanted_by(peers, message):
@@ -112,77 +105,53 @@ def all_hear(folder, peers, rng):
     return expected <= got
 
 
-def run_overlay(folder, count, killed, period):
-    rng = random.Random(1)
-    (folder / "secret").write_text("a secret of this test\n")
-    peers = []
-    try:
-        peers += started(folder, count, rng, period)
-        wait_for(lambda: all_hear(folder, peers, rng), 120)
-        victims = rng.sample(peers, killed)
-        for victim in victims:
-            victim.process.kill()
-        alive = [peer for peer in peers if peer not in victims]
-        wait_for(lambda: all(all_hear(folder, alive, rng) for _ in range(3)), 240)  # it is whole, and stays so
-        alive[0].process.terminate()
-        assert alive[0].process.wait(20) == 0, alive[0].err.read_text()
-    finally:
-        for peer in peers:
-            peer.end()
-
-
-@pytest.mark.slow
-def test_six_processes_of_which_two_are_killed(tmp_path):
-    run_overlay(tmp_path, 6, 2, "0.3")
-
-
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="fifty processes need more than one core")
-def test_fifty_processes_of_which_a_third_is_killed(tmp_path):
-    run_overlay(tmp_path, 50, 17, "1.5")
+@pytest.mark.parametrize(("count", "killed", "period"), [(6, 2, "0.3"), (50, 17, "1.5")])
+def test_processes_of_which_a_third_is_killed(tmp_path, peers, count, killed, period):
+    rng = random.Random(1)
+    start_peers(tmp_path, peers, count, rng, period)
+    wait_for(lambda: all_hear(tmp_path, peers, rng), 120)
+    victims = rng.sample(peers, killed)
+    for victim in victims:
+        victim.process.kill()
+    alive = [peer for peer in peers if peer not in victims]
+    wait_for(lambda: all(all_hear(tmp_path, alive, rng) for _ in range(3)), 240)  # it is whole, and stays so
+    alive[0].process.terminate()
+    assert alive[0].process.wait(20) == 0, alive[0].err.read_text()
 
 
 @pytest.mark.slow
-def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path):
+def test_a_peer_whose_output_is_closed_leaves_in_order(tmp_path, peers):
     # A neighbour that is silent is given up after 3.5 heartbeats, 70 seconds: what is heard sooner was said in order.
-    (tmp_path / "secret").write_text("open sesame")
-    peers = [Process(tmp_path, "first", "price > 0", [], "20")]
-    first = peers[0]
-    try:
-        wait_for(first.address, 60)
-        with piped(tmp_path, "--join", first.address()) as (closing, address):
-            peers.append(Process(tmp_path, "third", "price > 0", [address], "20"))
-            third = peers[1]
-            wait_for(third.address, 60)
+    first = Process(tmp_path, "first", "price > 0", [], "20")
+    peers.append(first)
+    wait_for(first.address, 60)
+    keys = []
 
-            def reaches_all():
-                publish(tmp_path, first.address(), [{"price": 1}])
-                time.sleep(1)
-                return third.delivered()
+    def published(price):
+        keys.extend(publish(tmp_path, first.address(), [{"price": price}]))
+        time.sleep(1)
+        return True
 
-            wait_for(reaches_all, 240)  # notes of the joining may be lost, and are said again a heartbeat later
-            closing.stdout.close()
-            keys = []
-
-            def has_left():
-                keys.extend(publish(tmp_path, first.address(), [{"price": 2}]))
-                time.sleep(1)
-                return closing.poll() is not None
-
-            wait_for(has_left, 60)
-            assert closing.returncode == 141
-            assert "Traceback" not in closing.stderr.read()
-        wait_for(lambda: keys[-1] in first.delivered() and keys[-1] in third.delivered(), 50)
-        (key,) = publish(tmp_path, third.address(), [{"price": 3}])
-        wait_for(lambda: key in first.delivered() and key in third.delivered(), 50)
-    finally:
-        for peer in peers:
-            peer.end()
+    with piped(tmp_path, "--join", first.address()) as (closing, address):
+        third = Process(tmp_path, "third", "price > 0", [address], "20")
+        peers.append(third)
+        wait_for(third.address, 60)
+        # Notes of the joining may be lost, and are said again a heartbeat later.
+        wait_for(lambda: published(1) and third.delivered(), 240)
+        closing.stdout.close()
+        wait_for(lambda: published(2) and closing.poll() is not None, 60)
+        assert closing.returncode == 141
+        assert "Traceback" not in closing.stderr.read()
+    wait_for(lambda: keys[-1] in first.delivered() and keys[-1] in third.delivered(), 50)
+    (key,) = publish(tmp_path, third.address(), [{"price": 3}])
+    wait_for(lambda: key in first.delivered() and key in third.delivered(), 50)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("peers")
 def test_a_slow_reader_does_not_keep_a_peer_silent(tmp_path):
-    (tmp_path / "secret").write_text("open sesame")
     with piped(tmp_path, *SHARED) as (peer, address):
         messages = [{"price": 1, "size": 1, "text": "x" * 50_000}] * 6  # more than a pipe holds
         keys = publish(tmp_path, address, messages)

@@ -1,7 +1,7 @@
 """`contrada simplify`: rows in and out, exactly, bad ones set aside; the report."""
 
 import json
-from functools import partial
+from functools import partial, reduce
 
 import pyarrow.parquet as pq
 import pytest
@@ -41,32 +41,33 @@ def file(tmp_path):
     return write_lines(tmp_path / "s.ndjson", ROWS)
 
 
-def same(found, expected):
-    """Compare rows; filters as predicates, since the order of constraints says nothing."""
-    assert [{**row, "filter": ct.parse(row["filter"])} for row in found] == [
-        {**row, "filter": ct.parse(row["filter"])} for row in expected
-    ]
+def parsed(rows):
+    """Rows with their filters as predicates, since the order of constraints says nothing."""
+    return [{**row, "filter": ct.parse(row["filter"])} for row in rows]
+
+
+def shorter(result):
+    """True if the rows of SHORTER are what was printed."""
+    return parsed(read_lines(result.stdout)) == parsed(SHORTER)
 
 
 def test_each_by_itself(file):
-    result = run(file)
-    assert result.exit_code == 0
-    same(read_lines(result.stdout), SHORTER)
+    result = run(file, code=0)
+    assert shorter(result)
     assert "subscriptions: 4\n" in result.stderr
     assert "-> 4" in result.stderr
     for what in RULES.values():
         assert what in result.stderr
-    same(read_lines(run("-", input=file.read_text()).stdout), SHORTER)
+    assert shorter(run("-", input=file.read_text()))
     assert run(file, "--quiet").stderr.replace("contrada: compiling", "") == ""
 
 
 def test_across_makes_one_of_each_subscriber(file):
-    result = run(file, "--across")
-    assert result.exit_code == 0
+    result = run(file, "--across", code=0)
     found = read_lines(result.stdout)
     assert [sorted(row) for row in found] == [["filter", "subscriber"]] * 2
-    expected = "severity >= 5 OR severity >= 4 AND kind = 'flood'"
-    same(found, [{"subscriber": "ops", "filter": expected}, {"subscriber": "harbour", "filter": SHORTER[1]["filter"]}])
+    expected = {"ops": "severity >= 5 OR severity >= 4 AND kind = 'flood'", "harbour": SHORTER[1]["filter"]}
+    assert parsed(found) == parsed({"subscriber": name, "filter": text} for name, text in expected.items())
     assert "subscribers:   2" in result.stderr
 
 
@@ -74,10 +75,8 @@ def test_across_does_not_depend_on_the_order_of_rows(tmp_path):
     names = [3, 1, 2, "b", "a", 7]
     asked = [f"x >= {k % 3} AND y = {k % 2} AND at{k} IS NOT NULL" for k in range(len(names))]
     rows = [{"key": k, "subscriber": "ops", "filter": text} for k, text in zip(names, asked, strict=True)]
-    answers = []
-    for chosen in (rows, rows[::-1], sorted(rows, key=str)):
-        answers.append(run(write_lines(tmp_path / "s.ndjson", chosen), "--across").stdout)
-    assert len(set(answers)) == 1
+    orders = (rows, rows[::-1], sorted(rows, key=str))
+    assert len({run(write_lines(tmp_path / "s.ndjson", chosen), "--across").stdout for chosen in orders}) == 1
 
 
 @pytest.mark.parametrize("across", [False, True])
@@ -85,9 +84,7 @@ def test_across_does_not_depend_on_the_order_of_rows(tmp_path):
 def test_what_is_written_can_be_read_again(file, tmp_path, suffix, across):
     out = tmp_path / f"out{suffix}"
     options = ["--across"] if across else []
-    result = run(file, "--output", out, *options)
-    assert result.exit_code == 0
-    assert result.stdout == ""
+    assert run(file, "--output", out, *options, code=0).stdout == ""
     named = str if suffix in (".parquet", ".arrow") else lambda name: name
     assert read_again(out) == [
         (None if across else named(row["key"]), named(row["subscriber"]), ct.parse(row["filter"]))
@@ -97,7 +94,7 @@ def test_what_is_written_can_be_read_again(file, tmp_path, suffix, across):
 
 def test_integers_stay_integers_in_tables(tmp_path):
     (tmp_path / "s.ndjson").write_text('{"key": 1, "filter": "x = 1"}\n{"subscriber": 7, "filter": "x = 2"}\n')
-    assert run(tmp_path / "s.ndjson", "-o", tmp_path / "o.parquet").exit_code == 0
+    run(tmp_path / "s.ndjson", "-o", tmp_path / "o.parquet", code=0)
     table = pq.read_table(tmp_path / "o.parquet")
     assert table.column("key").to_pylist() == [1, None]
     assert table.column("subscriber").to_pylist() == [1, 7]
@@ -105,9 +102,8 @@ def test_integers_stay_integers_in_tables(tmp_path):
 
 def test_names_that_a_table_or_csv_cannot_hold_are_errors(tmp_path):
     (tmp_path / "s.ndjson").write_text('{"key": 1, "filter": "x = 1"}\n{"key": "1", "filter": "x = 2"}\n')
-    result = run(tmp_path / "s.ndjson", "-o", tmp_path / "o.parquet")
-    assert result.exit_code == 2
-    assert "the keys 1 and '1' would be equal in a table" in result.stderr
+    equal = run(tmp_path / "s.ndjson", "-o", tmp_path / "o.parquet", code=2)
+    assert "the keys 1 and '1' would be equal in a table" in equal.stderr
     (tmp_path / "s.ndjson").write_text(json.dumps({"key": 1, "filter": "x = 'a\nb'"}))
     assert "line break" in run(tmp_path / "s.ndjson", "-o", tmp_path / "o.csv").stderr
     (row,) = read_lines(run(tmp_path / "s.ndjson").stdout)
@@ -116,39 +112,34 @@ def test_names_that_a_table_or_csv_cannot_hold_are_errors(tmp_path):
 
 def test_bad_rows_are_set_aside(file, tmp_path):
     file.write_text(file.read_text() + BAD)
-    result = run(file, "--reject", tmp_path / "bad.ndjson")
-    assert result.exit_code == 0
-    same(read_lines(result.stdout), SHORTER)
+    result = run(file, "--reject", tmp_path / "bad.ndjson", code=0)
+    assert shorter(result)
     assert "4, and 4 rejected" in result.stderr
     reasons = [row["reason"] for row in read_lines(tmp_path / "bad.ndjson")]
     for reason, part in zip(reasons, ("line 1, column", "duplicate key 'a'", "JSON", "needs a key"), strict=True):
         assert part in reason
-    assert run(file, "--strict").exit_code == 1
+    run(file, "--strict", code=1)
     file.write_text(BAD.splitlines()[0])
-    none = run(file, "-o", tmp_path / "none.ndjson")
-    assert none.exit_code == 2
-    assert "no valid subscription" in none.stderr
+    assert "no valid subscription" in run(file, "-o", tmp_path / "none.ndjson", code=2).stderr
     assert not (tmp_path / "none.ndjson").exists()
 
 
 @pytest.mark.parametrize("suffix", [".ndjson", ".csv", ".parquet"])
 def test_an_empty_file(tmp_path, suffix):
     (tmp_path / "s.ndjson").write_text("")
-    assert run(tmp_path / "s.ndjson", "-o", tmp_path / f"o{suffix}").exit_code == 0
+    run(tmp_path / "s.ndjson", "-o", tmp_path / f"o{suffix}", code=0)
     assert read_again(tmp_path / f"o{suffix}") == []
 
 
 def test_the_report_as_json(file, tmp_path):
-    expected = Simplification()
-    for one in simplified_groups([ct.parse(row["filter"]).filters for row in ROWS]):
-        expected = expected.plus(one.report)
-    to_file = run(file, "--json", "-o", tmp_path / "o.ndjson")
-    report = json.loads(to_file.stdout)
+    simplified = simplified_groups([ct.parse(row["filter"]).filters for row in ROWS])
+    expected = reduce(Simplification.plus, (one.report for one in simplified), Simplification())
+    report = json.loads(run(file, "--json", "-o", tmp_path / "o.ndjson").stdout)
     assert (report["filters_before"], report["filters_after"]) == (expected.filters_before, expected.filters_after)
     assert report["rules"] == expected.rules
     assert (report["subscriptions"], report["rejected"], report["written"]) == (4, 0, 4)
     straight = run(file, "--json")
-    same(read_lines(straight.stdout), SHORTER)
+    assert shorter(straight)
     assert json.loads(straight.stderr.splitlines()[-1])["rules"] == expected.rules
 
 
@@ -159,12 +150,10 @@ def test_rows_of_a_template(tmp_path):
     path.write_text(collection(features))
     template = "S_INTERSECTS(area, $geometry) AND x >= $low AND x <= $high AND x >= 0"
     result = run(path, "--template", template, "--key", "id")
-    found = read_lines(result.stdout)
-    wkt = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
-    expected = [simplify(f"S_INTERSECTS(area, {wkt}) AND x >= {low} AND x <= {high} AND x >= 0")
-                for low, high in ((0, 5), (1, 0), (3, 9))]  # fmt: skip
-    assert [(row["key"], row["subscriber"], ct.parse(row["filter"])) for row in found] == [
-        (name, name, predicate) for name, predicate in zip(("f0", "f1", "f3"), expected, strict=True)
+    square = "S_INTERSECTS(area, POLYGON((0 0, 4 0, 4 4, 0 4, 0 0)))"
+    assert parsed(read_lines(result.stdout)) == [
+        {"key": name, "subscriber": name, "filter": simplify(f"{square} AND x >= {low} AND x <= {high} AND x >= 0")}
+        for name, low, high in (("f0", 0, 5), ("f1", 1, 0), ("f3", 3, 9))
     ]
     assert "area is in OGC:CRS84" in result.stderr
     assert "1 rejected" in result.stderr
@@ -179,11 +168,10 @@ def test_rows_of_a_template(tmp_path):
 def test_any_predicate_is_written_exactly(asked, tmp_path):
     asked = [one for one in asked if str(one).isprintable()] or [ct.parse("x = 1")]  # JSON has no lone surrogates
     rows = [{"key": k, "filter": str(one)} for k, one in enumerate(asked)]
-    result = run(write_lines(tmp_path / "s.ndjson", rows))
-    assert result.exit_code == 0, result.stderr
+    result = run(write_lines(tmp_path / "s.ndjson", rows), code=0)
     assert [ct.parse(row["filter"]) for row in read_lines(result.stdout)] == [simplify(one) for one in asked]
 
 
 def test_usage(file, tmp_path):
     for arguments in ([], [tmp_path / "none"], [file, "--key", "id"], [file, "-o", file], [file, "-o", tmp_path]):
-        assert run(*arguments).exit_code == 2
+        run(*arguments, code=2)

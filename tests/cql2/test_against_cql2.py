@@ -72,10 +72,9 @@ def expression(rng, depth=2):
         return condition(rng)
     if roll < 0.45:
         return f"NOT ({expression(rng, depth - 1)})"
-    joined = rng.choice([" AND ", " OR ", " and "]).join(
+    return rng.choice([" AND ", " OR ", " and "]).join(
         f"({expression(rng, depth - 1)})" if rng.random() < 0.5 else condition(rng) for _ in range(rng.randint(2, 3))
     )
-    return joined
 
 
 def test_the_same_texts_say_the_same():

@@ -1,4 +1,4 @@
-"""CQL2 text: the standard's examples, what each form means, and how texts fail."""
+"""CQL2 text: the standard's examples, what each form means, how texts fail and which hint they get."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import contrada as ct
-from contrada import Column, Constraint, Filter, Point, Predicate, Region, Relation, RelationSet
-from contrada.cql2 import LanguageError, parse, parse_text
+from contrada import Column, Constraint, Filter, LanguageError, Point, Predicate, Region, Relation
+from contrada import RelationSet as R
+from contrada.cql2 import parse, parse_text, to_json
 from contrada.model.filter import as_predicate
 
 SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
 REGION = Region.box(0, 0, 4, 4)
-R = RelationSet
 
 
 def both(*constraints):
@@ -235,19 +235,19 @@ def test_texts_mean_what_they_say(text, meaning):
         assert parse_text(text) == as_predicate(meaning)
 
 
-@pytest.mark.parametrize("name", [relation.name for relation in Relation])
-def test_the_eight_relations_are_functions(name):
-    asked = Constraint("area", Relation[name], REGION)
-    assert parse(f"{name}(area, {SQUARE})") == parse(f"{name.lower()}(area,{SQUARE})") == as_predicate(asked)
+OGC = ("S_INTERSECTS", "S_DISJOINT", "S_EQUALS", "S_TOUCHES", "S_OVERLAPS", "S_WITHIN", "S_CONTAINS")
+FUNCTIONS = {name: getattr(R, name) for name in OGC} | {relation.name: R(relation) for relation in Relation}
 
 
-@pytest.mark.parametrize("name", ["S_INTERSECTS", "S_DISJOINT", "S_EQUALS", "S_TOUCHES", "S_OVERLAPS", "S_WITHIN",
-                                  "S_CONTAINS"])  # fmt: skip
-def test_ogc_functions_are_sets_of_relations(name):
-    relations = getattr(RelationSet, name)
-    assert parse(f"{name}(area, {SQUARE})") == as_predicate(Constraint("area", relations, REGION))
-    assert parse(f"NOT {name.lower()}(area, {SQUARE})") == as_predicate(Constraint("area", ~relations, REGION))
-    assert parse(f"{name}({SQUARE}, area)") == as_predicate(Constraint("area", relations.inverse, REGION))
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_sets_of_relations(name):
+    relations = FUNCTIONS[name]
+    asked, negated, turned = (
+        as_predicate(Constraint("area", mask, REGION)) for mask in (relations, ~relations, relations.inverse)
+    )
+    assert parse(f"{name}(area, {SQUARE})") == parse(f"{name.lower()}(area,{SQUARE})") == asked
+    assert parse(f"NOT {name.lower()}(area, {SQUARE})") == negated
+    assert parse(f"{name}({SQUARE}, area)") == turned
 
 
 @pytest.mark.parametrize(("text", "line", "column", "message"), FAULTS, ids=lambda case: str(case)[:40])
@@ -313,3 +313,53 @@ def test_ten_thousand_filters_are_subscribed():
     assert set(table.match({"a": Point(2999.5, 0.5), "b": Point(0.5, 2999)})) == {"regions"}
     table.wait_for_compaction()
     table.check()
+
+
+HINTS = {
+    "a == 5": "a single =",
+    "a === 5": "a single =",
+    'kind = "storm"': "single quotes for text, 'storm'",
+    '"storm" = kind': "single quotes for text, 'storm'",
+    "kind IN (\"storm\", 'flood')": "single quotes for text, 'storm'",
+    'kind LIKE "it\'s%"': "single quotes for text, 'it''s%'",
+    'kind BETWEEN "a" AND "b"': "single quotes for text, 'a'",
+    "kind = storm": "if storm is text, write 'storm'",
+    "a = 1 && b = 2": "use AND to join",
+    "a = 1 || b = 2": "use OR to join",
+    "!(a = 1)": "use NOT to negate",
+    "a ! = 1": "<> for unequal",
+    "a => 1": "use >= for at least",
+    "a =< 1": "use <= for at most",
+    "a = ‘x’": "straight single quotes",  # noqa: RUF001 - as editors type it
+    "`a` = 1": "double quotes",
+    "a = 1;": "remove the semicolon",
+}
+
+
+@pytest.mark.parametrize("text", HINTS)
+def test_habits_get_a_hint(text):
+    with pytest.raises(LanguageError) as caught:
+        parse(text)
+    assert HINTS[text] in str(caught.value).splitlines()[0]
+    assert caught.value.line == 1
+
+
+@pytest.mark.parametrize("text", ["= 5", "a = ", "a AND", "a + 1 = 2", 'a = "', "a b", ""])
+def test_other_faults_get_none(text):
+    with pytest.raises(LanguageError) as caught:
+        parse(text)
+    assert not any(hint in str(caught.value).splitlines()[0] for hint in HINTS.values())
+
+
+@pytest.mark.parametrize(
+    "word", ["S_DISJOINT", "S_TOUCHES", "S_OVERLAPS", "S_EQUALS", "S_WITHIN", "S_CONTAINS", "S_INTERSECTS", "inside"]
+)
+def test_words_of_ogc_are_printed_back(word):
+    text = f"{word}(area, POLYGON ((0 0, 4.123456789012345 0, 4 4, 0 0)))"
+    assert str(parse(text)) == text
+    negated = str(parse(f"NOT {text}"))
+    assert negated == {
+        "S_DISJOINT": text.replace(word, "S_INTERSECTS"),
+        "S_INTERSECTS": text.replace(word, "S_DISJOINT"),
+    }.get(word, f"NOT {text}")
+    assert to_json(parse(text))["op"] == word.lower()

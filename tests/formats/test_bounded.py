@@ -2,6 +2,7 @@
 
 import io
 import struct
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from contrada.formats.tables.row_files import read_batches
 from generators.columnar import arrow_bytes, lying, parquet_bytes
 from verification.damage import run_cases
 
+NEW = pa.ipc.new_stream, pa.ipc.new_file
 ZEROS = pa.py_buffer(bytes(100_000_000))
 ENDS = pa.array([0, 100_000_000]).buffers()[1]
 LONG = pa.table({"a": pa.Array.from_buffers(pa.large_binary(), 1, [None, ENDS, ZEROS])})
@@ -42,13 +44,6 @@ def rows(data, format):
     return pa.concat_tables(read_batches(io.BytesIO(data), format))
 
 
-@pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
-@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
-def test_arrow_files_are_read_whole(new, compression):
-    found = rows(arrow_bytes(SMALL, compression, new), "arrow")
-    assert found.to_pylist() == SMALL.to_pylist()
-
-
 @pytest.mark.parametrize(("new", "count"), [(pa.ipc.new_stream, ipc_stream_bytes), (pa.ipc.new_file, ipc_file_bytes)])
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_what_buffers_become_is_known_before(new, count, compression):
@@ -56,7 +51,7 @@ def test_what_buffers_become_is_known_before(new, count, compression):
     assert plain == pytest.approx(packed, rel=0.01)  # padding differs
 
 
-@pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
+@pytest.mark.parametrize("new", NEW)
 def test_arrow_is_refused_before_it_is_decompressed(new, pool):
     data = arrow_bytes(LONG, "zstd", new)
     pa.set_memory_pool(pool)
@@ -83,19 +78,21 @@ def test_damaged_arrow_files_are_refused(cut):
         rows(data[:-cut], "arrow")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"compression": "zstd", "data_page_version": "2.0"},
-        {"use_dictionary": False, "data_page_size": 100},
-        {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY", "number": "BYTE_STREAM_SPLIT"}},
-        {"row_group_size": 100, "write_page_checksum": True},
-    ],
-)
-def test_parquet_files_are_read_whole(options):
-    found = rows(parquet_bytes(SMALL, **options), "parquet")
-    assert found.to_pylist() == SMALL.to_pylist()
+ARROW = [arrow_bytes(SMALL, compression, new) for compression in (None, "lz4", "zstd") for new in NEW]
+PARQUET = [
+    parquet_bytes(SMALL),
+    parquet_bytes(SMALL, compression="zstd", data_page_version="2.0"),
+    parquet_bytes(SMALL, use_dictionary=False, data_page_size=100),
+    parquet_bytes(
+        SMALL, use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY", "number": "BYTE_STREAM_SPLIT"}
+    ),
+    parquet_bytes(SMALL, row_group_size=100, write_page_checksum=True),
+]
+
+
+@pytest.mark.parametrize(("format", "data"), [*product(["arrow"], ARROW), *product(["parquet"], PARQUET)])
+def test_files_are_read_whole(format, data):
+    assert rows(data, format).to_pylist() == SMALL.to_pylist()
 
 
 def test_pages_say_what_the_footer_says():

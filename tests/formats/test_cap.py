@@ -2,7 +2,7 @@
 
 import io
 import math
-import time
+import re
 from datetime import UTC, datetime
 
 import numpy as np
@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 import contrada as ct
+from console import collection, feature
 from contrada.errors import FormatError
-from contrada.formats.cap.areas import circle_of, polygon_of, united
+from contrada.formats.cap.areas import circles_of, polygons_of, united
 from contrada.formats.reading import read_messages, read_zones
 from contrada.formats.records import Read, Rejected
-from effort import examples
+from effort import examples, within
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <alert xmlns="urn:oasis:names:tc:emergency:cap:1.2">
@@ -45,6 +46,10 @@ def alert(*areas, infos=1):
     return (HEAD + INFO.format("".join(areas)) * infos + "</alert>").encode()
 
 
+def vertices(region):
+    return sorted(map(tuple, shapely.get_coordinates(region.to_shapely()).tolist()))
+
+
 def read(data, **options):
     return list(read_messages(io.BytesIO(data), **options))
 
@@ -60,6 +65,7 @@ def test_attributes():
     region = message.pop("area")
     assert region == ct.Region([(-120.14, 38.47), (-119.95, 38.34), (-119.74, 38.52), (-119.89, 38.62)])
     assert region.crs == "OGC:CRS84"
+    assert only(alert(area(POLYGON)), to_crs="EPSG:3857")["area"].crs == "EPSG:3857"
     assert message == {
         "identifier": "KSTO1055887203", "sender": "KSTO@NWS.NOAA.GOV",
         "sent": datetime(2003, 6, 17, 21, 57, tzinfo=UTC), "status": "Actual",
@@ -71,20 +77,15 @@ def test_attributes():
     }  # fmt: skip
 
 
-def test_one_message_to_a_block():
+def test_each_block_is_a_message_and_so_is_an_alert_without_any():
     assert len(read(alert(area(POLYGON), infos=3))) == 3
-
-
-def test_an_alert_without_a_block_is_a_message():
     assert only((HEAD + "</alert>").encode())["status"] == "Actual"
 
 
 def test_version_1_1_and_prefixes():
     data = alert(area(POLYGON)).replace(b"cap:1.2", b"cap:1.1")
     assert only(data)["event"] == "SEVERE THUNDERSTORM"
-    prefixed = (
-        data.replace(b"<", b"<c:").replace(b"<c:/", b"</c:").replace(b"<c:?", b"<?").replace(b"xmlns=", b"xmlns:c=")
-    )
+    prefixed = re.sub(rb"<(/?)(?=\w)", rb"<\1c:", data).replace(b"xmlns=", b"xmlns:c=")
     assert only(prefixed)["area"].bounds == only(data)["area"].bounds
 
 
@@ -100,10 +101,8 @@ def test_utf_16_and_latin_1():
 def test_parts_that_lie_apart_keep_their_coordinates():
     one, other = "<polygon>0,0 0,1 1.1,1 0,0</polygon>", "<polygon>0.1,5 0,6 1,6 0.1,5</polygon>"
     region = only(alert(area(one), area(other, "B")))["area"]
-    assert region == united([polygon_of("0,0 0,1 1.1,1 0,0"), polygon_of("0.1,5 0,6 1,6 0.1,5")])
-    assert sorted(shapely.get_coordinates(region.to_shapely()).tolist()) == sorted(
-        [[0, 0], [1, 0], [1, 1.1], [0, 0], [5, 0.1], [6, 0], [6, 1], [5, 0.1]]
-    )
+    assert region == united(polygons_of(["0,0 0,1 1.1,1 0,0", "0.1,5 0,6 1,6 0.1,5"]))
+    assert vertices(region) == [(0, 0), (0, 0), (1, 0), (1, 1.1), (5, 0.1), (5, 0.1), (6, 0), (6, 1)]
 
 
 @settings(max_examples=examples(50))
@@ -111,13 +110,11 @@ def test_parts_that_lie_apart_keep_their_coordinates():
 def test_a_union_is_the_union(squares):
     boxes = [ct.Region.box(x + 0.1, y + 0.3, x + size + 0.1, y + size + 0.3) for x, y, size in squares]
     whole = united(boxes)
-    assert shapely.area(shapely.symmetric_difference(
-        whole.to_shapely(), shapely.unary_union([box.to_shapely() for box in boxes]))) < 1e-9  # fmt: skip
+    expected = shapely.unary_union([box.to_shapely() for box in boxes])
+    assert shapely.area(shapely.symmetric_difference(whole.to_shapely(), expected)) < 1e-9
     for k, box in enumerate(boxes):
         if all(ct.relate(box, other).name == "DISJOINT" for j, other in enumerate(boxes) if j != k):
-            assert set(map(tuple, shapely.get_coordinates(box.to_shapely()).tolist())) <= set(
-                map(tuple, shapely.get_coordinates(whole.to_shapely()).tolist())
-            )
+            assert set(vertices(box)) <= set(vertices(whole))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +148,7 @@ def test_a_bad_area_is_named_and_the_rest_goes_on(inner, reason):
     assert "area 'BAD ONE'" in lost.reason
     assert reason in lost.reason
     assert lost.raw
-    assert found.message["area"] == polygon_of(POLYGON[9:-10])
+    assert found.message["area"] == polygons_of([POLYGON[9:-10]])[0]
 
 
 def test_without_any_good_area_the_message_has_none():
@@ -170,16 +167,9 @@ def test_zones(tmp_path):
     assert "SAME" not in lost.reason
     assert found.message["area"].area == 2
     assert only(alert(area(POLYGON + geocode("A"))), zones=zones)["area"].bounds[0] == -120.14  # a polygon says more
-    features = [
-        {
-            "type": "Feature",
-            "properties": {"valueName": "UGC", "value": name},
-            "geometry": zones["UGC", name].to_geojson(),
-        }
-        for name in "AB"
-    ]
     path = tmp_path / "zones.geojson"
-    path.write_text(str({"type": "FeatureCollection", "features": features}).replace("'", '"'))
+    rows = [feature(zone.to_geojson(), valueName=system, value=name) for (system, name), zone in zones.items()]
+    path.write_text(collection(rows))
     assert read_zones(path) == zones
     assert only(alert(area(both)), zones=path)["area"].area == 2
 
@@ -201,7 +191,7 @@ def test_bad_zones_are_an_error_that_names_the_line(text):
 @given(st.floats(-79, 79), st.floats(-180, 180), st.floats(0.001, 600))
 def test_a_circle_lies_in_its_polygon(latitude, longitude, radius):
     try:
-        region = circle_of(f"{latitude:.6f},{longitude:.6f} {radius:.6f}")
+        (region,) = circles_of([f"{latitude:.6f},{longitude:.6f} {radius:.6f}"])
     except FormatError:
         assert abs(latitude) + math.degrees(radius / 6335) > 84
         return
@@ -216,7 +206,7 @@ def test_a_circle_lies_in_its_polygon(latitude, longitude, radius):
 
 
 def test_a_circle_at_the_antimeridian_comes_in_two_parts():
-    region = circle_of("10,179.9 50")
+    (region,) = circles_of(["10,179.9 50"])
     assert len(region.parts) == 2
     assert region.bounds[0] == -180
     assert region.bounds[2] == 180
@@ -228,26 +218,28 @@ def test_circles_in_alerts_are_united_with_polygons():
     assert message["area"].bounds[2] == 3
 
 
+def circles(texts):
+    return alert(area("".join(f"<circle>{text}</circle>" for text in texts)))
+
+
 def test_many_circles_are_read_like_single_ones():
     texts = [f"{k / 7:.3f},{170 + k / 2:.3f} 10" for k in range(20)]
-    message = only(alert(area("".join(f"<circle>{text}</circle>" for text in texts))))
-    assert message["area"] == united([circle_of(text) for text in texts])
+    assert only(circles(texts))["area"] == united([circles_of([text])[0] for text in texts])
 
 
 def test_a_bad_circle_among_many_is_named():
     texts = [f"0,{k} 10" for k in range(20)] + ["0,0 1e-300", "0,0 -1"]
-    lost, found = read(alert(area("".join(f"<circle>{text}</circle>" for text in texts))))
+    lost, found = read(circles(texts))
     assert isinstance(lost, Rejected)
     assert "area 'COUNTY': " in lost.reason
     assert "area" not in found.message
 
 
 def test_circles_in_an_alert_are_limited():
-    circles = "".join(f"<circle>0,{k / 100} 1</circle>" for k in range(10_001))
-    (rejected,) = read(alert(area(circles)))
+    (rejected,) = read(circles(f"0,{k / 100} 1" for k in range(10_001)))
     assert "10,001 different circles" in rejected.reason
     assert "CONTRADA_MAX_CIRCLES" in rejected.reason
-    assert only(alert(area("<circle>0,0 1</circle>" * 10_001)))["area"] == circle_of("0,0 1")
+    assert only(circles(["0,0 1"] * 10_001))["area"] == circles_of(["0,0 1"])[0]
 
 
 def test_alerts_in_a_file_are_limited(limited):
@@ -256,10 +248,6 @@ def test_alerts_in_a_file_are_limited(limited):
     assert [item.number for item in good] == [0, 1, 2]
     assert "CONTRADA_MAX_ALERTS" in rest.reason
     assert rest.raw.encode() == alert() * 2, "nothing is lost by it"
-
-
-def test_alerts_are_reprojected():
-    assert only(alert(area(POLYGON)), to_crs="EPSG:3857")["area"].crs == "EPSG:3857"
 
 
 # Bad and hostile XML
@@ -287,12 +275,11 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE alert [<!ENTITY a "aaaaaaaaaa"><!ENTIT
     ],
 )
 def test_bad_alerts_are_rejected(data, reason):
-    begun = time.process_time()
-    (found,) = read(data, format="cap")
+    with within(2):
+        (found,) = read(data, format="cap")
     assert isinstance(found, Rejected)
     assert reason in found.reason
     assert not found.is_part
-    assert time.process_time() - begun < 2
 
 
 def test_alerts_one_after_another_and_bad_ones_between():
@@ -305,10 +292,9 @@ def test_alerts_one_after_another_and_bad_ones_between():
 
 
 def test_many_alerts_take_linear_time():
-    begun = time.process_time()
     short = alert(area(POLYGON)).replace(b"  ", b"")
-    assert len(read(short * 3000)) == 3000
-    assert time.process_time() - begun < 5
+    with within(5):
+        assert len(read(short * 3000)) == 3000
 
 
 def test_a_directory(tmp_path):
@@ -323,6 +309,5 @@ def test_a_directory(tmp_path):
 
 @pytest.mark.parametrize("piece", [b"<alert>", b"<?xml ", b"<alert><!--", b"<a/>x", b"<a b='", b"<![CDATA[<alert>"])
 def test_broken_documents_take_linear_time(piece):
-    begun = time.process_time()
-    assert all(isinstance(item, Rejected) for item in read(piece * (60_000 // len(piece)), format="cap"))
-    assert time.process_time() - begun < 10
+    with within(10):
+        assert all(isinstance(item, Rejected) for item in read(piece * (60_000 // len(piece)), format="cap"))

@@ -1,6 +1,7 @@
 """Arrow data that is damaged: an error or rejected rows at every door, never foreign memory or a dead process."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,9 @@ import pytest
 import contrada as ct
 from contrada.formats.reading import read_messages
 from contrada.formats.records import Rejected
+from contrada.formats.subscriptions import read_subscription_table
 from contrada.geometry.arrow.checks import check_column
+from contrada.matching.building import TableBuilder
 from generators.columnar import arrow_bytes
 from verification.damage import run_cases
 
@@ -38,13 +41,17 @@ BROKEN = {
 }
 
 
+NOT_UTF8 = array_of(pa.string(), [0, 1, 2, 3], b"a\xffc")
+
+
 @pytest.mark.parametrize("column", BROKEN.values(), ids=BROKEN.keys())
 def test_a_damaged_column_is_an_error_at_every_door(column):
     table = ct.ForwardingTable()
     table.subscribe(1, "S_INTERSECTS(area, POLYGON((0 0, 9 0, 0 9, 0 0)))")
     rows = pa.table({"area": column})
+    foreign = SimpleNamespace(__arrow_c_stream__=rows.__arrow_c_stream__)  # of another library
     for further in ("S_INTERSECTS(area, POINT(1 1))", "area = 'x' AND size IS NULL"):
-        for messages in (rows, Stream(rows)):
+        for messages in (rows, foreign):
             with pytest.raises(ct.FormatError, match="column 'area' is damaged"):
                 table.match_many(messages, by="subscription")
         table.subscribe(further, further)
@@ -59,16 +66,6 @@ def test_a_damaged_column_is_an_error_at_every_door(column):
     assert len(unasked.offsets) == 3
 
 
-class Stream:
-    """Rows of another library, by Arrow's C interface."""
-
-    def __init__(self, table):
-        self._table = table
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return self._table.__arrow_c_stream__(requested_schema)
-
-
 def test_a_damaged_batch_costs_its_rows_alone():
     good = pa.record_batch({"id": pa.array([1, 2]), "area": pa.array([SQUARE, SQUARE])})
     bad = pa.record_batch({"id": pa.array([3, 4]), "area": BROKEN["beyond the end"]})
@@ -80,38 +77,33 @@ def test_a_damaged_batch_costs_its_rows_alone():
 
 
 def test_text_that_is_not_utf8_costs_its_row_alone(tmp_path):
-    bad = array_of(pa.string(), [0, 1, 2, 3], b"a\xffc")
-    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), bad)
-    for column in (bad, bad.dictionary_encode(), bad.cast(pa.binary()).cast(pa.binary_view()).view(pa.string_view()),
-                   pa.StructArray.from_arrays([bad], ["inner"]), lists):  # fmt: skip
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), NOT_UTF8)
+    views = NOT_UTF8.cast(pa.binary()).cast(pa.binary_view()).view(pa.string_view())
+    struct = pa.StructArray.from_arrays([NOT_UTF8], ["inner"])
+    for column in (NOT_UTF8, NOT_UTF8.dictionary_encode(), views, struct, lists):
         rows = pa.table({"name": column, "area": pa.array([SQUARE] * 3)})
         table = ct.ForwardingTable()
         table.subscribe(1, "S_INTERSECTS(area, POLYGON((0 0, 9 0, 0 9, 0 0))) AND name IS NOT NULL OR name.inner < 'z'")
         found = table.match_many(rows, by="subscription")
         assert [item.row for item in found.rejected] == [1], column.type
         assert "not UTF-8" in found.rejected[0].reason
+        assert found.rejected[0].reason.startswith("attribute 'name")
         (tmp_path / "rows.arrow").write_bytes(arrow_bytes(rows, new=pa.ipc.new_file))
         read = list(read_messages(tmp_path / "rows.arrow"))
         assert [isinstance(item, Rejected) for item in read] == [False, True, False]
     with pytest.raises(ct.FilterError, match="column 'key', row 1: text is not UTF-8"):
-        ct.ForwardingTable().subscribe_many(
-            pa.table({"key": bad, "area": [SQUARE] * 3}), ct.parse("S_EQUALS(a, $area)")
-        )
+        ct.ForwardingTable().subscribe_many(pa.table({"key": NOT_UTF8, "area": [SQUARE] * 3}), "S_EQUALS(a, $area)")
 
 
 def test_texts_of_a_template_that_are_not_utf8(tmp_path):
-    from contrada.formats.subscriptions import read_subscription_table
-    from contrada.matching.building import TableBuilder
-
-    bad = array_of(pa.string(), [0, 1, 2, 3], b"a\xffc")
-    rows = pa.table({"key": [1, 2, 3], "name": bad})
+    rows = pa.table({"key": [1, 2, 3], "name": NOT_UTF8})
     (tmp_path / "rows.arrow").write_bytes(arrow_bytes(rows, new=pa.ipc.new_file))
     found = read_subscription_table(tmp_path / "rows.arrow", ct.parse("name = $name"))
     assert found.table.column("key").to_pylist() == [1, 3]
     assert [(item.number, item.reason) for item in found.rejected] == [(1, "column 'name': text is not UTF-8")]
     assert [item.row for item in TableBuilder(ct.parse("name = $name")).add(rows)] == [1]
     builder = TableBuilder()
-    assert [item.row for item in builder.add(pa.table({"key": bad, "filter": ["a = 1"] * 3}))] == [1]
+    assert [item.row for item in builder.add(pa.table({"key": NOT_UTF8, "filter": ["a = 1"] * 3}))] == [1]
     assert sorted(builder.table) == ["a", "c"]
 
 

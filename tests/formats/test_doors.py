@@ -145,11 +145,6 @@ def test_constraints_are_made_or_refused(operator, value):
         assert len(table.match({"x": 1})) in (0, 1)
 
 
-def test_names_that_no_file_could_hold_are_refused():
-    with pytest.raises(ct.ContradaError, match="UTF-8"):
-        ct.ForwardingTable().subscribe("\ud800", "x = 1")
-
-
 BAD_METADATA = [
     b'{"columns":' + b"[" * 100_000, b"\xff", b'{"columns":{"geometry":{"encoding":"WKB","crs":' + b'{"a":' * 5_000,
     b'{"columns":{"geometry":{"encoding":"WKB","crs":{"id":{"authority":"EPSG","code":' + b"9" * 400 + b"}}}}}", b"[]",

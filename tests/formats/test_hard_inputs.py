@@ -3,7 +3,6 @@
 import json
 import math
 import random
-import time
 from contextlib import suppress
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 import contrada as ct
 from contrada.cql2 import parse, to_json
 from contrada.limits import limit
-from effort import examples
+from effort import examples, within
 
 SEEDS = [
     "overlaps(cloud, POLYGON((10 5, 7 12, 1 1, 10 5))) AND pressure < 1000",
@@ -24,23 +23,17 @@ SEEDS = [
 PIECES = [*"()'\"$,.;:+-*/%^<>=!\\ \n\t\0{}[]", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE",
           "POLYGON", "POINT(", "EMPTY", "BBOX(", "CASEI(", "DATE('", "''", "1e999", "9" * 400, "((((((", "))))))", "é",
           "\ud800", "INTERVAL", "LINESTRING(0 0)", "relation(", "\u0660", "nan", "-", "{\"op\":", "null"]  # fmt: skip
-SECOND = 1.0
 
 
 def mutated(rng, text):
+    """The text with one to three pieces put in, taken out or replaced."""
     for _ in range(rng.randint(1, 3)):
-        start = rng.randrange(len(text) + 1)
-        way = rng.randrange(4)
-        if way == 0:
-            text = text[:start] + rng.choice(PIECES) + text[start:]
-        elif way == 1:
-            text = text[:start] + text[start + rng.randint(1, 6) :]
-        elif way == 2:
-            other = rng.choice(SEEDS)
-            cut = rng.randrange(len(other))
-            text = text[:start] + other[cut : cut + rng.randint(1, 40)] + text[start:]
-        else:
-            text = text[:start] + rng.choice(PIECES) + text[start + 1 :]
+        other, start = rng.choice(SEEDS), rng.randrange(len(text) + 1)
+        cut = rng.randrange(len(other))
+        part = other[cut : cut + rng.randint(1, 40)]
+        ways = [(rng.choice(PIECES), 0), ("", rng.randint(1, 6)), (part, 0), (rng.choice(PIECES), 1)]
+        new, gone = rng.choice(ways)
+        text = text[:start] + new + text[start + gone :]
     return text
 
 
@@ -51,15 +44,14 @@ def test_mutations():
     outcomes = {"read": 0, "refused": 0}
     for _ in range(examples(10_000)):
         text = mutated(rng, rng.choice(SEEDS))
-        start = time.process_time()
-        try:
-            predicate = parse(text)
-        except ct.LanguageError:
-            outcomes["refused"] += 1
-        else:
-            outcomes["read"] += 1
-            assert parse(str(predicate)) == predicate, text
-        assert time.process_time() - start < SECOND, text
+        with within(1, text):
+            try:
+                predicate = parse(text)
+            except ct.LanguageError:
+                outcomes["refused"] += 1
+            else:
+                outcomes["read"] += 1
+                assert parse(str(predicate)) == predicate, text
     assert min(outcomes.values()) > examples(200)
 
 
@@ -104,9 +96,8 @@ def test_time_grows_with_the_text(kind):
     """Half a megabyte takes seconds, even on a slow machine, where quadratic time would be minutes."""
     make = LONG[kind]
     text = make(int(500_000 / (len(make(1000)) / 1000)))
-    start = time.process_time()
-    parse(text)
-    assert time.process_time() - start < 15
+    with within(15):
+        parse(text)
 
 
 @pytest.mark.parametrize(
@@ -131,11 +122,9 @@ def test_time_grows_with_the_text(kind):
     ids=lambda text: text[:12],
 )
 def test_long_rubbish_is_refused_soon(text):
-    start = time.process_time()
-    with pytest.raises(ct.LanguageError) as caught:
+    with within(15), pytest.raises(ct.LanguageError) as caught:
         parse(text)
     assert len(str(caught.value)) < 1000
-    assert time.process_time() - start < 15
 
 
 @pytest.mark.parametrize("word", ["AND", "OR", "and"])

@@ -1,18 +1,23 @@
-"""Rows of Arrow tables as messages."""
+"""Rows of Arrow and Parquet tables as messages, with the coordinate reference systems that they name."""
 
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pyproj
 import pytest
 
 import contrada as ct
 from contrada.errors import FormatError
-from contrada.formats.tables.rows import attributes_of, rows_of
+from contrada.formats.reading import read_messages
+from contrada.formats.tables.rows import attributes_of, geometry_columns, parquet_schema, rows_of
 
 SQUARE = ct.Region.box(0, 0, 4, 4)
+TWICE = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
 GEO = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": {"encoding": "WKB"}}}
 
 
@@ -42,16 +47,7 @@ def test_structs_are_flattened():
 def test_only_what_is_asked_for_is_looked_at():
     table = pa.table({"a": [{"b": 1, "c": 2}], "d": [1], "ab": [1]})
     assert attributes_of(table, {"a.b", "ab"}).column_names == ["a.b", "a.c", "ab"]
-    assert attributes_of(table, set()).num_rows == 1
-
-
-def test_two_columns_of_one_name_are_refused():
-    with pytest.raises(FormatError, match=r"'a\.b'"):
-        attributes_of(pa.table({"a": [{"b": 1}], "a.b": [2]}))
-    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
-    with pytest.raises(FormatError, match="'a'"):
-        attributes_of(twice)
-    assert attributes_of(twice, {"b"}).num_rows == 1
+    assert attributes_of(table, set()).num_rows == attributes_of(TWICE, {"b"}).num_rows == 1
 
 
 def test_values():
@@ -78,14 +74,6 @@ def test_values():
     }  # fmt: skip
 
 
-def test_bad_text_is_rejected():
-    column = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"a\xff"))
-    rows, bad = rows_of(pa.table({"name": column}))
-    assert rows[0] == {"name": "a"}
-    assert list(bad) == [1]
-    assert "attribute 'name'" in bad[1].reason
-
-
 @pytest.mark.parametrize(
     ("about", "crs"),
     [
@@ -95,27 +83,26 @@ def test_bad_text_is_rejected():
         ({"crs": "EPSG:3857"}, "EPSG:3857"),
     ],
 )
-def test_the_crs_of_geoparquet(about, crs):
-    plain = attributes_of(geo_table(wkb(SQUARE, None, ct.Point(1, 2)), **about))
-    rows, bad = rows_of(plain)
+@pytest.mark.parametrize("values", [[SQUARE, None, ct.Point(1, 2)], [ct.Point(1, 2), ct.Point(3, 4)]])
+def test_the_crs_of_geoparquet(values, about, crs):
+    rows, bad = rows_of(attributes_of(geo_table(wkb(*values), **about)))
     assert not bad
-    assert rows == [{"geometry": SQUARE}, {}, {"geometry": ct.Point(1, 2)}]
-    assert rows[0]["geometry"].crs == rows[2]["geometry"].crs == crs
+    assert rows == [{} if value is None else {"geometry": value} for value in values]
+    assert {row["geometry"].crs for row in rows if row} == {crs}
 
 
-def test_the_crs_of_plain_points():
-    rows, _ = rows_of(attributes_of(geo_table(wkb(ct.Point(1, 2), ct.Point(3, 4)))))
-    assert rows[0]["geometry"].crs == "OGC:CRS84"
-
-
-def test_geography_is_refused():
-    with pytest.raises(ct.CrsError, match="spherical"):
-        attributes_of(geo_table(wkb(SQUARE), edges="spherical"))
-
-
-def test_damaged_metadata_is_an_error():
-    with pytest.raises(FormatError, match="GeoParquet metadata"):
-        attributes_of(pa.table({"geometry": wkb(SQUARE)}).replace_schema_metadata({"geo": b"{"}))
+@pytest.mark.parametrize(
+    ("table", "error", "reason"),
+    [
+        (geo_table(wkb(SQUARE), edges="spherical"), ct.CrsError, "spherical"),
+        (pa.table({"geometry": wkb(SQUARE)}, metadata={"geo": b"{"}), FormatError, "GeoParquet metadata"),
+        (pa.table({"a": [{"b": 1}], "a.b": [2]}), FormatError, r"'a\.b'"),
+        (TWICE, FormatError, "'a'"),
+    ],
+)
+def test_tables_that_are_refused(table, error, reason):
+    with pytest.raises(error, match=reason):
+        attributes_of(table)
 
 
 def test_geoarrow_by_the_names_of_fields():
@@ -136,14 +123,6 @@ def test_other_geoarrow_is_refused(name):
         attributes_of(pa.Table.from_arrays([column], schema=schema))
 
 
-def test_bad_geometry_is_rejected_by_row():
-    table = pa.table({"geometry": pa.array([SQUARE.to_wkb(), b"\x01", None]), "id": [1, 2, 3]})
-    rows, bad = rows_of(attributes_of(table))
-    assert list(bad) == [1]
-    assert bad[1].reason == "attribute 'geometry': malformed or truncated geometry"
-    assert rows[2] == {"id": 3}
-
-
 def test_nested_columns_are_matched():
     table = ct.ForwardingTable()
     table.subscribe("fast", ct.Constraint("wind.speed", ">", 10))
@@ -161,9 +140,7 @@ def test_nested_columns_are_matched():
 
 def test_nested_columns_are_matched_where_there_are_only_regions():
     table = ct.ForwardingTable()
-    table.subscribe_many(
-        pa.table({"geometry": wkb(SQUARE, SQUARE)}), ct.Constraint("a.area", ct.Relation.EQUALS, ct.Column("geometry"))
-    )
+    table.subscribe_many(pa.table({"geometry": wkb(SQUARE, SQUARE)}), "S_EQUALS(a.area, $geometry)")
     table.pack()
     found = table.match_many(pa.table({"a": [{"area": SQUARE.to_wkb()}, {"area": None}]}), by="subscription")
     assert found.offsets.tolist() == [0, 2, 2]
@@ -171,10 +148,8 @@ def test_nested_columns_are_matched_where_there_are_only_regions():
 
 def test_a_template_takes_nested_columns_and_the_crs_of_its_table():
     rows = geo_table(wkb(SQUARE, SQUARE)).append_column("about", pa.array([{"least": 1}, {"least": 5}]))
-    area = ct.Constraint("area", ct.Relation.EQUALS, ct.Column("geometry"))
-    template = ct.Filter([area, ct.Constraint("severity", ">=", ct.Column("about.least"))])
     table = ct.ForwardingTable()
-    table.subscribe_many(rows, template)
+    table.subscribe_many(rows, "S_EQUALS(area, $geometry) AND severity >= $about.least")
     assert set(table.match({"area": SQUARE, "severity": 3})) == {0}
     with pytest.raises(ct.CrsError, match="EPSG:3857"):
         table.match({"area": ct.Region.box(0, 0, 4, 4, crs="EPSG:3857"), "severity": 3})
@@ -189,8 +164,38 @@ def test_lists_are_no_geometry():
     assert not found.rejected
 
 
-def test_a_crs_of_messages_that_differs_is_noticed():
+UTM = pyproj.CRS(25832).to_json().replace("'", "''")
+
+
+def written(path, crs, version):
+    """A file as DuckDB writes it, with GeoParquet metadata or without."""
+    column = f"'POINT (1 2)'::GEOMETRY{crs and chr(40) + chr(39) + crs + chr(39) + chr(41)} AS geometry"
+    duckdb.sql(f"COPY (SELECT 1 AS id, {column}) TO '{path}' (FORMAT parquet, GEOPARQUET_VERSION '{version}')")
+    return path
+
+
+@pytest.mark.parametrize("version", ["NONE", "V1", "V2"])
+@pytest.mark.parametrize(("crs", "expected"), [(UTM, "EPSG:25832"), ("OGC:CRS84", "OGC:CRS84")])
+def test_geometry_of_parquet_names_its_crs(tmp_path, crs, expected, version):
+    path = written(tmp_path / "a.parquet", crs, version)
+    assert geometry_columns(parquet_schema(pq.ParquetFile(path))).crs == {"geometry": expected}
+    (read,) = read_messages(path)
+    assert read.message["geometry"].crs == expected
     table = ct.ForwardingTable()
-    table.subscribe("x", ct.Constraint("geometry", ct.Relation.EQUALS, ct.Region.box(0, 0, 4, 4, crs="EPSG:3857")))
-    (bad,) = table.match_many(geo_table(wkb(SQUARE)), by="subscription").rejected
-    assert "subscriptions and message: coordinate reference systems differ: EPSG:3857 and OGC:CRS84" in bad.reason
+    box = ct.Region.box(0, 0, 4, 4, crs="EPSG:25832")
+    table.subscribe("x", ct.Constraint("geometry", ct.RelationSet.S_INTERSECTS, box))
+    found = table.match_many([read.message], by="subscription")
+    is_same = expected == "EPSG:25832"
+    assert (np.diff(found.offsets).tolist(), len(found.rejected)) == ([int(is_same)], int(not is_same))
+
+
+def test_forms_of_names():
+    from contrada.formats.tables.rows import _system
+
+    assert _system("g", None, {}) == "OGC:CRS84"
+    assert _system("g", "SRID:0", {}) is None
+    assert _system("g", "srid:25832", {}) == "EPSG:25832"
+    assert _system("g", "projjson:own", {b"own": pyproj.CRS(3035).to_json().encode()}) == "EPSG:3035"
+    for text in ("srid:x", "srid:-4", "projjson:absent", "bananas", "srid:" + "9" * 30):
+        with pytest.raises(ct.CrsError, match="column 'g'"):
+            _system("g", text, {})

@@ -1,4 +1,4 @@
-"""Subscriptions from files."""
+"""Subscriptions from files, one by one or by a template."""
 
 import io
 import json
@@ -7,19 +7,21 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 import contrada as ct
+from console import collection, feature
 from contrada.errors import FormatError
 from contrada.formats.records import Rejected
 from contrada.formats.subscriptions import Subscription, read_subscription_table, read_subscriptions
+from contrada.formats.templates import Instances
 from contrada.formats.times import instant_of
+from contrada.geometry.arrow.geoarrow import with_crs
 from generators.columnar import parquet_bytes
+from oracles.subscriptions import bound
 
 SQUARE = ct.Region.box(0, 0, 4, 4)
-TEMPLATE = ct.Filter([
-    ct.Constraint("area", ct.Relation.OVERLAPS, ct.Column("geometry")),
-    ct.Constraint("severity", ">=", ct.Column("least")),
-])  # fmt: skip
+TEMPLATE = ct.parse("overlaps(area, $geometry) AND severity >= $least")
 
 
 def read(*lines, **options):
@@ -27,10 +29,7 @@ def read(*lines, **options):
 
 
 def features(*rows):
-    found = [
-        {"type": "Feature", "properties": properties, "geometry": shape.to_geojson()} for shape, properties in rows
-    ]
-    return io.BytesIO(json.dumps({"type": "FeatureCollection", "features": found}).encode())
+    return io.BytesIO(collection(feature(shape.to_geojson(), **properties) for shape, properties in rows).encode())
 
 
 def test_newline_json():
@@ -130,7 +129,7 @@ def test_numbers_that_do_not_stand_together():
 
 
 def test_times_and_other_names():
-    template = ct.Constraint("onset", ">", ct.Column("since"))
+    template = ct.parse("onset > $since")
     lines = b'{"id": 1, "since": "2024-05-01"}\n{"id": 2, "since": "2024-05-01T00:00:00.000000001Z"}\n'
     found = read_subscription_table(io.BytesIO(lines), template, key="id", times=["since"])
     table = ct.ForwardingTable()
@@ -152,7 +151,7 @@ def rows():
 def test_geoparquet_with_a_template(tmp_path, rows):
     path = tmp_path / "a.parquet"
     pq.write_table(rows, path)
-    template = ct.Filter([TEMPLATE.constraints[0], ct.Constraint("severity", ">=", ct.Column("about.least"))])
+    template = ct.parse("overlaps(area, $geometry) AND severity >= $about.least")
     found = read_subscription_table(path, template)
     assert found.table.column("key").to_pylist() == ["a"]
     assert ct.RegionArray.from_arrow(found.table.column("geometry")).crs == "OGC:CRS84"
@@ -163,14 +162,11 @@ def test_geoparquet_with_a_template(tmp_path, rows):
     assert [item.number for item in streamed.rejected] == [1, 2, 3, 4, 5, 6]
     assert streamed.table.to_pylist() == found.table.to_pylist()
     with pytest.raises(FormatError, match="'nothing'"):
-        read_subscription_table(path, ct.Constraint("a", "=", ct.Column("nothing")))
+        read_subscription_table(path, ct.parse("a = $nothing"))
 
 
-def test_truncated_parquet_with_a_template(tmp_path, rows):
-    path = tmp_path / "a.parquet"
-    pq.write_table(rows, path)
-    path.write_bytes(path.read_bytes()[:-20])
-    found = read_subscription_table(path, TEMPLATE)
+def test_truncated_parquet_with_a_template(rows):
+    found = read_subscription_table(io.BytesIO(parquet_bytes(rows)[:-20]), TEMPLATE, format="parquet")
     assert found.table.num_rows == 0
     assert len(found.rejected) == 1
 
@@ -183,7 +179,57 @@ def test_points_are_buffered_for_a_template():
 
 
 def test_decimals():
-    data = parquet_bytes(pa.table({"least": pa.array([Decimal("0.1"), Decimal("2.5")])}))
-    template = ct.Constraint("severity", ">=", ct.Column("least"))
-    found = read_subscription_table(io.BytesIO(data), template, format="parquet")
-    assert found.table.column("least").to_pylist() == [Decimal("0.1"), Decimal("2.5")]
+    decimals = [Decimal("0.1"), Decimal("2.5")]
+    data = parquet_bytes(pa.table({"least": pa.array(decimals)}))
+    found = read_subscription_table(io.BytesIO(data), ct.parse("severity >= $least"), format="parquet")
+    assert found.table.column("least").to_pylist() == decimals
+
+
+BOXES = [shapely.to_wkb(shapely.box(0, 0, k, 2)) for k in (1, 2, 3)]
+INSTANCES = pa.table(
+    {
+        "geometry": BOXES,
+        "spot": [shapely.to_wkb(shapely.Point(k, 1)) for k in range(3)],
+        "low": [1, 2, 3],
+        "high": [Decimal("1.5"), Decimal("0.1"), Decimal("9")],
+        "name": ["a%", "B", "é"],
+        "at": pa.array([1, 2, 10**18 + 1], pa.timestamp("ns", "UTC")),
+        "flag": [True, False, True],
+        "place": [{"code": 1}, {"code": 2}, {"code": 3}],
+    }
+)
+TEMPLATES = [
+    "S_INTERSECTS(area, $geometry)", "overlaps(area, $geometry) AND disjoint(area, $spot) OR size >= $low",
+    "size BETWEEN $low AND $high", "size IN ($low, 7, $high)", "name LIKE $name", "CASEI(name) = CASEI($name)",
+    "at > $at", "flag = $flag AND size IS NULL", "size <> $place.code", "meets(area, POINT(1 2)) AND size < $low",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEMPLATES)
+def test_instances_are_what_each_row_asks(text):
+    template = ct.parse(text)
+    assert list(Instances(template, INSTANCES)) == [bound(template, row) for row in INSTANCES.flatten().to_pylist()]
+
+
+def test_bad_rows_are_errors_in_their_places():
+    bow_tie = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
+    rows = pa.table({"geometry": [BOXES[0], bow_tie, None, BOXES[1]], "low": [1, 2, 3, None]})
+    found = list(Instances(ct.parse("S_INTERSECTS(area, $geometry) AND size > $low"), rows))
+    assert isinstance(found[0], ct.Predicate)
+    assert [isinstance(one, ct.FilterError) for one in found] == [False, True, True, True]
+    assert "column 'geometry'" in str(found[1])
+    assert "no value" in str(found[2])
+    assert str(found[3]) == "column 'low': no value"
+    (odd,) = Instances(ct.parse("flag < $flag"), pa.table({"flag": [True]}))
+    assert isinstance(odd, ct.FilterError)
+    with pytest.raises(ct.FilterError, match="needs column 'high'"):
+        Instances(ct.parse("x < $high"), rows)
+
+
+def test_coordinate_systems_are_told_and_differences_refused():
+    columns = {name: with_crs(pa.chunked_array([BOXES]), crs) for name, crs in (("a", "EPSG:3035"), ("b", "EPSG:4326"))}
+    made = Instances(ct.parse("overlaps(area, $a) AND meets(other, $b) AND meets(area, POINT(1 2))"), pa.table(columns))
+    assert made.crs == {"area": "EPSG:3035", "other": "EPSG:4326"}
+    assert {one.value.crs for predicate in made for part in predicate for one in part} == {None}
+    with pytest.raises(ct.CrsError, match=r"attribute 'area'.*EPSG:3035 and EPSG:4326"):
+        Instances(ct.parse("overlaps(area, $a) OR meets(area, $b)"), pa.table(columns))

@@ -32,10 +32,8 @@ KINDS = [
 
 @pytest.mark.parametrize(("a", "b", "kind", "values"), KINDS)
 def test_two_columns_become_one(a, b, kind, values):
-    found = united_type(
-        plain_type(a.type) if a.type != pa.null() else a.type, plain_type(b.type) if b.type != pa.null() else b.type
-    )
-    assert found == kind
+    found = [kind if kind == pa.null() else plain_type(kind) for kind in (a.type, b.type)]
+    assert united_type(*found) == kind
     assert conformed(a, kind).to_pylist() + conformed(b, kind).to_pylist() == values
     assert {conformed(a, kind).type, conformed(b, kind).type} == {kind}
 

@@ -30,25 +30,21 @@ def test_an_unknown_family_is_named():
 
 
 @pytest.mark.parametrize(
-    ("name", "holds"),
+    ("name", "share", "holds"),
     [
-        ("holes", lambda c: (c.holes > 0) & ~c.rings_touch),
-        ("holes at vertices", lambda c: c.holes > 0),
-        ("parts", lambda c: (c.parts > 1) & ~c.parts_touch),
-        ("touching parts", lambda c: c.parts_touch),
-        ("nested parts", lambda c: (c.parts > 1) & (c.holes > 0)),
+        ("holes", 0.8, lambda c: (c.holes > 0) & ~c.rings_touch),
+        ("holes at vertices", 0.8, lambda c: c.holes > 0),
+        ("holes at vertices", 0.5, lambda c: c.rings_touch),
+        ("parts", 0.8, lambda c: (c.parts > 1) & ~c.parts_touch),
+        ("touching parts", 0.8, lambda c: c.parts_touch),
+        ("nested parts", 0.8, lambda c: (c.parts > 1) & (c.holes > 0)),
     ],
 )
-def test_structured_families_have_their_structure(name, holds):
+def test_structured_families_have_their_structure(name, share, holds):
     """In each pair at least one region has it; which one is drawn."""
     a, b = family(name).pairs(np.random.default_rng(2), 400)
     either = holds(Census.of(a)) | holds(Census.of(b))
-    assert either.mean() > 0.8  # vertices that were dropped from straight edges can hide a contact
-
-
-def test_holes_touch_at_vertices():
-    a, b = family("holes at vertices").pairs(np.random.default_rng(2), 400)
-    assert (Census.of(a).rings_touch | Census.of(b).rings_touch).mean() > 0.5
+    assert either.mean() > share  # vertices that were dropped from straight edges can hide a contact
 
 
 def test_holes_touch_within_edges():

@@ -11,7 +11,7 @@ from generators.messy import messy_regions
 from generators.rings import polygons
 from oracles import rational
 from oracles.rational import CONTAINS, COVERED_BY, COVERS, DISJOINT, EQUALS, INSIDE, MEETS, OVERLAPS
-from oracles.relations import INVERSE, NAMES, judge, judge_validity, matrix_code, shapely_codes
+from oracles.relations import INVERSE, NAMES, judge, judge_validity, matrix_code
 
 SQUARE = "POLYGON((0 0, 10 0, 10 10, 0 10, 0 0))"
 RING = "POLYGON((0 0, 10 0, 10 10, 0 10, 0 0), (2 2, 8 2, 8 8, 2 8, 2 2))"
@@ -94,11 +94,8 @@ def read(text):
 def test_relation_decided_by_hand(a, b, relation):
     assert NAMES[rational.relate_rational(read(a), read(b))] == NAMES[relation]
     assert NAMES[rational.relate_rational(read(b), read(a))] == NAMES[INVERSE[relation]]
-
-
-@pytest.mark.parametrize(("a", "b", "relation"), [*CASES, *ERRATA])
-def test_shapely_agrees_on_the_cases(a, b, relation):
-    assert matrix_code(shapely.relate(shapely.from_wkt(a), shapely.from_wkt(b))) == relation
+    if (a, b, relation) != GEOS_ERROR:
+        assert matrix_code(shapely.relate(shapely.from_wkt(a), shapely.from_wkt(b))) == relation
 
 
 def test_the_cases_show_all_eight():
@@ -184,16 +181,10 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize("text", VALID)
-def test_valid_by_hand(text):
-    assert rational.valid_rational(read(text)) is None
-    assert shapely.is_valid(shapely.from_wkt(text))
-
-
-@pytest.mark.parametrize(("text", "reason"), INVALID)
-def test_invalid_by_hand(text, reason):
-    assert reason in (rational.valid_rational(read(text)) or "")
-    assert not shapely.is_valid(shapely.from_wkt(text))
+@pytest.mark.parametrize(("text", "reason"), [*((text, "None") for text in VALID), *INVALID])
+def test_validity_decided_by_hand(text, reason):
+    assert reason in str(rational.valid_rational(read(text)))
+    assert shapely.is_valid(shapely.from_wkt(text)) == (text in VALID)
 
 
 def test_validity_agrees_with_shapely_on_coarse_grids():
@@ -201,20 +192,6 @@ def test_validity_agrees_with_shapely_on_coarse_grids():
     verdicts = np.array([judge_validity(region) is None for region in regions])
     assert 200 < verdicts.sum() < 1800
     assert (verdicts == shapely.is_valid(regions)).all()
-
-
-def relation_of_cells(a, b, touch):
-    """The relation of two unions of cells, from the cells alone."""
-    common, a_leaves, b_leaves = (a & b).any(), (a & ~b).any(), (b & ~a).any()
-    if not common:
-        return MEETS if touch else DISJOINT
-    if a_leaves and b_leaves:
-        return OVERLAPS
-    if a_leaves:
-        return COVERS if touch else CONTAINS
-    if b_leaves:
-        return COVERED_BY if touch else INSIDE
-    return EQUALS
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -227,10 +204,6 @@ def test_relation_agrees_with_cells(seed):
     for a, b in zip(masks[some], partners[some], strict=True):
         region_a, region_b = mosaic.regions(np.stack([a, b]))
         vertices_a, vertices_b = (set(map(tuple, shapely.get_coordinates(r))) for r in (region_a, region_b))
-        expected = relation_of_cells(a, b, bool(vertices_a & vertices_b))  # edges of cells meet at their ends
-        assert judge(region_a, region_b) == expected
-
-
-def test_shapely_codes_keep_their_place_after_an_error():
-    square = shapely.from_wkt(SQUARE)
-    assert shapely_codes(np.array([square, square]), np.array([square, square])).tolist() == [EQUALS, EQUALS]
+        touch = bool(vertices_a & vertices_b)  # edges of cells meet at their ends
+        cells = (a & b).any(), (a & ~b).any(), (b & ~a).any()
+        assert judge(region_a, region_b) == rational.relation_code(*cells, touch)

@@ -28,26 +28,19 @@ def within(boxes, universe):
 
 
 @few
-@given(seed=seeds, universe=st.sampled_from(UNIVERSES), points=st.sampled_from([4, 20]))
-def test_paper_regions(seed, universe, points):
-    regions = synthetic.paper_regions(np.random.default_rng(seed), 50, points=points, universe=universe)
-    shapes = regions.to_shapely()
-    assert len(regions) == 50
-    assert shapely.is_valid(shapes).all()
-    assert set(sizes(regions)) == {points}
-    assert (shapely.area(shapes) >= 0.1 * area_of(universe) * (1 - 1e-12)).all()
-    assert within(regions.bounds, universe)
-
-
-@few
 @given(seed=seeds)
-def test_paper_regions_touch_three_or_four_sides_of_their_frames(seed):
+def test_paper_regions(seed):
     rings, frames = synthetic.paper_polygons(np.random.default_rng(seed), 100)
-    boxes = np.concatenate([rings.min(axis=1), rings.max(axis=1)], axis=1)
-    touched = (boxes == frames).sum(axis=1)
-    assert set(touched) == {3, 4}
-    assert (boxes[:, :2] >= frames[:, :2]).all()
-    assert (boxes[:, 2:] <= frames[:, 2:]).all()
+    regions = synthetic.as_regions(list(rings))
+    shapes = regions.to_shapely()
+    assert len(regions) == 100
+    assert shapely.is_valid(shapes).all()
+    assert set(sizes(regions)) == {20}
+    assert (shapely.area(shapes) >= 0.1 * area_of(synthetic.UNIVERSE) * (1 - 1e-12)).all()
+    assert within(frames, synthetic.UNIVERSE)
+    assert set((regions.bounds == frames).sum(axis=1)) == {3, 4}, "sides of its frame that a region touches"
+    assert (regions.bounds[:, :2] >= frames[:, :2]).all()
+    assert (regions.bounds[:, 2:] <= frames[:, 2:]).all()
 
 
 @pytest.mark.parametrize(("kind", "least", "most"), [("A", 6, 10), ("B", 30, 50), ("C", 3, 5)])
@@ -55,21 +48,16 @@ def test_paper_regions_touch_three_or_four_sides_of_their_frames(seed):
 @few
 @given(seed=seeds)
 def test_message_regions(kind, least, most, universe, seed):
-    regions = synthetic.message_regions(np.random.default_rng(seed), 60, kind, universe=universe)
-    shares = area_of(regions.bounds.T) / area_of(universe)
+    rings, frames = synthetic.message_polygons(np.random.default_rng(seed), 60, kind, universe=universe)
+    regions = synthetic.as_regions(rings)
+    shares = area_of(frames.T) / area_of(universe)
     assert shapely.is_valid(regions.to_shapely()).all()
     assert sizes(regions).min() >= least
     assert sizes(regions).max() <= most
     assert shares.min() >= 0.01 - 1e-12
     assert shares.max() <= 0.25 + 1e-12
-    assert within(regions.bounds, universe)
-
-
-@pytest.mark.parametrize("kind", ["A", "B", "C"])
-def test_message_regions_fill_their_boxes(kind):
-    rings, frames = synthetic.message_polygons(np.random.default_rng(3), 200, kind)
-    boxes = np.array([[*ring.min(axis=0), *ring.max(axis=0)] for ring in rings])
-    np.testing.assert_array_equal(boxes, frames)
+    assert within(frames, universe)
+    assert (regions.bounds == frames).all(), "regions fill their boxes"
 
 
 def test_kinds_look_as_described():

@@ -7,30 +7,27 @@ import pytest
 import shapely
 
 from generators.families import family
-from oracles.laws import check_pairs
+from oracles.laws import Engine, check_pairs
 from oracles.rational import COVERED_BY, COVERS, DISJOINT, INSIDE, MEETS
-from oracles.relations import judge, judge_point, shapely_codes
+from oracles.relations import judge, shapely_codes
 from verification import verify as command
 
 # GEOS 3.14 takes these for overlapping: a hole touches its shell within an edge that both share.
 MISJUDGED = ("POLYGON((0 0, 0 10, 10 10, 10 0, 0 0), (5 5, 10 5, 5 6, 5 5))", "POLYGON((0 0, 0 10, 10 10, 10 0, 0 0))")
 
 
-class Judge:
+class Judge(Engine):
     """An engine that is always right, and slow."""
 
     def read(self, regions):
         return regions, {}
 
     def relate(self, a, b):
-        return np.array([judge(x, y) for x, y in zip(a, b, strict=True)], dtype=np.uint8)
-
-    def relate_one(self, a, row, b, rows):
-        return self.relate([a[row]] * len(rows), b[rows]), self.relate(b[rows], [a[row]] * len(rows))
+        pairs = np.broadcast(np.array(a, object), np.array(b, object))
+        return np.array([judge(x, y) for x, y in pairs], dtype=np.uint8)
 
     def relate_points(self, points, regions):
-        pairs = zip(points, regions, strict=True)
-        return np.array([judge_point(point, region) for point, region in pairs], dtype=np.uint8)
+        return Judge.relate(self, shapely.points(points), regions)
 
 
 class BelievesShapely(Judge):
@@ -46,7 +43,7 @@ class TakesInsideForCovered(Judge):
 
 class DependsOnTheFirstVertex(Judge):
     def relate(self, a, b):
-        first = np.array([shapely.get_coordinates(region)[0, 0] for region in a])
+        first = np.array([shapely.get_coordinates(region)[0, 0] for region in np.atleast_1d(a)])
         return np.where(first > 12, DISJOINT, super().relate(a, b)).astype(np.uint8)
 
 

@@ -1,18 +1,15 @@
 """Trees of edges: one large region against many thin ones and points, as Shapely and the rationals say."""
 
-import os
-
 import numpy as np
 import pytest
 import shapely
 
 import contrada as ct
 from contrada.index.packed import PackedTree
-from effort import examples, slow
+from effort import COMPILED, examples, slow
 from generators.families.shapes import HOSTILE, slivers
 from oracles.relations import NAMES, check_codes, judge, judge_point, wkt
 
-COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 CELLS = 13
 # Maps the integers onto themselves and a square onto a thin diagonal sliver.
 THIN = np.array([[7.0, 6.0], [8.0, 7.0]])

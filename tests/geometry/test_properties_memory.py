@@ -21,29 +21,21 @@ def level_edges(count):
     return shapely.multipolygons([shapely.box(20, y, 24, y + 2) for y in (*low, low[-1] * 3 + 20)])
 
 
-@pytest.mark.jitless
-@pytest.mark.parametrize("count", [1, 2, 7, 15, 31, 40])
-def test_a_region_of_level_edges_against_many(count):
-    region = level_edges(count)
-    for turn in (region, shapely.transform(region, lambda xy: xy[:, ::-1])):
-        others = shapely.box(*(np.linspace(k, k + 9, MANY) for k in (15, 0, 21, 6)))
-        codes = ct.relate(ct.Region.from_shapely(turn), ct.RegionArray.from_shapely(others), threads=1)
-        assert codes.tolist() == shapely_codes(np.repeat(turn, MANY), others).tolist()
+LEVEL = [level_edges(count) for count in (1, 2, 7, 15, 31, 40)]
+TURNED = [shapely.transform(one, lambda xy: xy[:, ::-1]) for one in LEVEL]
+NARROW = shapely.from_wkt([  # these once overran the lists of edges per cell
+    "MULTIPOLYGON(((20 0, 20 4, 24 4, 24 0, 20 0)), ((20 24, 20 28, 24 28, 24 24, 20 24)))",
+    "MULTIPOLYGON(((40 4, 40 0, 36 0, 40 4)), ((36 40, 40 40, 40 36, 36 40)))",
+])  # fmt: skip
 
 
 @pytest.mark.jitless
-@pytest.mark.parametrize(
-    "text",
-    [
-        "MULTIPOLYGON(((20 0, 20 4, 24 4, 24 0, 20 0)), ((20 24, 20 28, 24 28, 24 24, 20 24)))",
-        "MULTIPOLYGON(((40 4, 40 0, 36 0, 40 4)), ((36 40, 40 40, 40 36, 36 40)))",
-    ],
-)
-def test_narrow_regions_against_many(text):
-    """These once overran the lists of edges per cell."""
-    others = shapely.box(*(np.linspace(k, k + 9, MANY) for k in (15, 0, 41, 40)))
-    codes = ct.relate(ct.Region.from_wkt(text), ct.RegionArray.from_shapely(others), threads=1)
-    assert codes.tolist() == shapely_codes(np.repeat(shapely.from_wkt(text), MANY), others).tolist()
+@pytest.mark.parametrize("region", [*LEVEL, *TURNED, *NARROW])
+@pytest.mark.parametrize("corners", [(15, 0, 21, 6), (15, 0, 41, 40)])
+def test_a_region_of_few_edges_against_many(region, corners):
+    others = shapely.box(*(np.linspace(k, k + 9, MANY) for k in corners))
+    codes = ct.relate(ct.Region.from_shapely(region), ct.RegionArray.from_shapely(others), threads=1)
+    assert codes.tolist() == shapely_codes(np.repeat(region, MANY), others).tolist()
 
 
 @pytest.mark.jitless

@@ -3,21 +3,17 @@
 `make verify` does the same for a million pairs.
 """
 
-import os
-
 import numpy as np
 import pytest
 from hypothesis import given
 
 import contrada as ct
-from effort import examples
+from effort import COMPILED, examples
 from generators.families import FAMILIES, family
 from generators.strategies import shape_pairs
 from oracles.relations import INVERSE, NAMES, check_codes, judge
-from verification.report import complaints
-from verification.verify import verify
+from verification.verify import complaints, verify
 
-COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 PAIRS = examples(1600) if COMPILED else 30  # of each family
 
 

@@ -1,5 +1,7 @@
 """Validation agrees with Shapely and the rationals on regions that are wrong in every way, and says where."""
 
+import re
+
 import numpy as np
 import pytest
 import shapely
@@ -8,48 +10,53 @@ from hypothesis import given
 import contrada as ct
 from generators.families import family
 from generators.messy import KINDS, disturbed, messy_regions
-from generators.rings import redescribe
 from generators.strategies import any_polygons
 from oracles.relations import judge_validity, wkt
 
 COUNT = 700  # of each kind
 
-# What is wrong, the text, and where: part, the rings that may be named, the places that may be named.
-FAULTS = [
-    ("bow tie", "POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))", 0, {0}, [(2, 2)]),
-    ("bow tie in the second part",
-     "MULTIPOLYGON(((9 9, 10 9, 9 10, 9 9)), ((0 0, 4 4, 4 0, 0 4, 0 0)))", 1, {0}, [(2, 2)]),
-    ("hole crosses itself",
-     "POLYGON((-9 -9, 9 -9, 9 9, -9 9, -9 -9), (7 7, 8 7, 7 8, 7 7), (0 0, 4 4, 4 0, 0 4, 0 0))", 0, {2}, [(2, 2)]),
-    ("spike", "POLYGON((0 0, 4 0, 4 4, 4 8, 4 4, 0 4, 0 0))", 0, {0}, [(4, 8), (4, 4)]),
-    ("spike inwards", "POLYGON((0 0, 4 0, 4 4, 2 4, 2 1, 2 4, 0 4, 0 0))", 0, {0}, [(2, 1), (2, 4)]),
-    ("touches itself at a vertex", "POLYGON((0 0, 4 0, 2 2, 4 4, 0 4, 2 2, 0 0))", 0, {0}, [(2, 2)]),
-    ("touches itself within an edge", "POLYGON((0 0, 8 0, 8 8, 4 0, 0 8, 0 0))", 0, {0}, [(4, 0)]),
-    ("no area", "POLYGON((0 0, 2 2, 4 4, 0 0))", 0, {0}, None),
-    ("two vertices", "POLYGON((0 0, 2 2, 0 0, 0 0))", 0, {0}, None),
-    ("hole outside", "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (6 6, 7 6, 7 7, 6 6))", 0, {1}, None),
-    ("hole crosses the shell", "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (1 1, 7 1, 1 3, 1 1))", 0, {0, 1}, [(4, 1), (4, 2)]),
-    ("hole shares an edge",
-     "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 1, 2 1, 2 3, 0 3, 0 1))", 0, {0, 1}, [(0, 1), (0, 3), (0, 2)]),
-    ("hole is the shell", "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 0, 4 4, 0 4, 0 0))", 0, {0, 1}, None),
-    ("nested holes",
-     "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1), (3 3, 4 3, 3 4, 3 3))", 0, {1, 2}, None),
-    ("holes cross",
-     "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 5 1, 5 5, 1 5, 1 1), (3 3, 7 3, 7 7, 3 7, 3 3))",
-     0, {1, 2}, [(5, 3), (3, 5)]),
-    ("hole cuts the interior", "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 4, 1 2, 0 0))", 0, {0, 1}, None),
-    ("chain of holes cuts the interior",
-     "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 2, 2 1, 2 3, 0 2), (2 2, 4 2, 3 3, 2 2))", 0, {0, 1, 2}, None),
-    ("ring of holes cuts the interior",
-     "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0),(2 2, 6 2, 4 3, 2 2), (6 2, 6 6, 5 4, 6 2), (6 6, 2 2, 4 5, 6 6))",
-     0, {0, 1, 2, 3}, None),
-    ("parts overlap",
-     "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))", {0, 1}, {0}, [(4, 2), (2, 4)]),
-    ("part in a part", "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((1 1, 2 1, 2 2, 1 1)))", {0, 1}, {0}, None),
-    ("parts share an edge",
-     "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 1, 6 1, 6 3, 4 3, 4 1)))", {0, 1}, {0}, [(4, 1), (4, 3), (4, 2)]),
-    ("a part twice", "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((0 0, 4 0, 4 4, 0 4, 0 0)))", {0, 1}, {0}, None),
-]  # fmt: skip
+# What is wrong, and where: part, ring and place.
+FAULTS = {
+    "POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))": "self-intersection near (2.0, 2.0)",
+    "MULTIPOLYGON(((9 9, 10 9, 9 10, 9 9)), ((0 0, 4 4, 4 0, 0 4, 0 0)))": "part 1: self-intersection near (2.0, 2.0)",
+    "POLYGON((-9 -9, 9 -9, 9 9, -9 9, -9 -9), (7 7, 8 7, 7 8, 7 7), (0 0, 4 4, 4 0, 0 4, 0 0))":
+        "hole 2: self-intersection near (2.0, 2.0)",
+    "POLYGON((0 0, 4 0, 2 0, 2 2, 0 0))": "self-intersection near (4.0, 0.0)",
+    "POLYGON((0 0, 4 0, 4 4, 4 8, 4 4, 0 4, 0 0))": "self-intersection near (4.0, 4.0)",  # a spike
+    "POLYGON((0 0, 4 0, 4 4, 2 4, 2 1, 2 4, 0 4, 0 0))": "self-intersection near (2.0, 4.0)",
+    "POLYGON((0 0, 4 0, 2 2, 4 4, 0 4, 2 2, 0 0))": "self-intersection near (2.0, 2.0)",  # touches itself
+    "POLYGON((0 0, 8 0, 8 8, 4 0, 0 8, 0 0))": "self-intersection near (4.0, 0.0)",
+    "POLYGON((0 0, 1 1, 2 2, 0 0))": "zero area near (0.0, 0.0)",
+    "POLYGON((0 0, 1 1, 0 0, 1 1, 0 0))": "zero area near (0.0, 0.0)",
+    "POLYGON((0 0, 2 2, 0 0, 0 0))": "fewer than three distinct vertices near (0.0, 0.0)",
+    "POLYGON((3 3, 3 3, 3 3, 3 3))": "fewer than three distinct vertices near (3.0, 3.0)",
+    "POLYGON((0 0, 4 0, 4 4, 0 0), (9 9, 9 8, 8 8, 9 9))": "hole 1: outside its shell near (9.0, 9.0)",
+    "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (1 1, 7 1, 1 3, 1 1))":
+        "hole 1: crosses or shares an edge with its shell near (4.0, 1.0)",
+    "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 1, 2 1, 2 3, 0 3, 0 1))":
+        "hole 1: crosses or shares an edge with its shell near (0.0, 3.0)",
+    "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 0, 4 4, 0 4, 0 0))":
+        "hole 1: crosses or shares an edge with its shell near (0.0, 0.0)",
+    "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1), (3 3, 4 3, 3 4, 3 3))":
+        "hole 2: overlaps or shares an edge with another hole near (3.0, 3.0)",
+    "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 4 1, 4 4, 1 1), (3 2, 5 1, 5 4, 3 2))":
+        "hole 2: overlaps or shares an edge with another hole near (4.0, 1.5)",
+    "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 4, 1 2, 0 0))": "interior is not connected near (4.0, 4.0)",
+    "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0), (0 2, 2 1, 2 3, 0 2), (2 2, 4 2, 3 3, 2 2))":  # a chain of holes
+        "interior is not connected near (2.0, 2.0)",
+    "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0),(2 2, 6 2, 4 3, 2 2), (6 2, 6 6, 5 4, 6 2), (6 6, 2 2, 4 5, 6 6))":
+        "interior is not connected near (6.0, 6.0)",
+    "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))":
+        "part 1: overlaps another part near (4.0, 2.0)",
+    "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((1 1, 2 1, 2 2, 1 1)))":
+        "part 1: overlaps another part near (1.0, 1.0)",
+    "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((0 0, 4 0, 4 4, 0 4, 0 0)))":
+        "part 1: overlaps another part near (0.0, 0.0)",
+    "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 1, 6 1, 6 3, 4 3, 4 1)))":
+        "part 1: shares an edge with another part near (4.0, 3.0)",
+    "MULTIPOLYGON(((0 0, 4 0, 4 4, 0 0)), ((9 9, 8 9, 8 8, 9 9), (0 0, 1 0, 1 1, 0 0)))":
+        "part 1, hole 1: outside its shell near (0.0, 0.0)",
+}  # fmt: skip
 
 
 def sift(shapes):
@@ -80,16 +87,9 @@ def assert_place_exists(shape, rejection):
         assert rejection.part is not None
         assert 0 <= rejection.ring <= len(parts[rejection.part].interiors)
     if rejection.place is not None:
-        xmin, ymin, xmax, ymax = ring_bounds(shape)
-        x, y = rejection.place
-        assert xmin <= x <= xmax
-        assert ymin <= y <= ymax
-
-
-def ring_bounds(shape):
-    """Bounds with the holes, which may lie outside the shell."""
-    xy = shapely.get_coordinates(shape)
-    return (*xy.min(axis=0), *xy.max(axis=0))
+        xy = shapely.get_coordinates(shape)  # of the holes too, which may lie outside the shell
+        assert (xy.min(axis=0) <= rejection.place).all()
+        assert (rejection.place <= xy.max(axis=0)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -100,15 +100,7 @@ def test_messy_regions_are_judged_right(kind):
     assert 0.02 * COUNT < accepted.sum() < 0.98 * COUNT
 
 
-def test_messy_regions_are_judged_alike_in_any_order_of_rings():
-    rng = np.random.default_rng(2)
-    shapes = messy_regions(rng, 1000)
-    long_enough = shapely.get_num_coordinates(shapes) > 0
-    first, second = sift(shapes[long_enough]), sift(redescribe(rng, shapes[long_enough]))
-    assert first.rows.tolist() == second.rows.tolist()
-
-
-@pytest.mark.parametrize("scale", [1e-100, 1e-9, 0.1, 1e6, 1e100])
+@pytest.mark.parametrize("scale", [1e-119, 1e-100, 1e-9, 0.1, 1e6, 1e100])
 def test_scaled_messy_regions_are_judged_right(scale):
     shapes = shapely.transform(messy_regions(np.random.default_rng(3), 700), lambda xy: xy * scale)
     assert_judged_right(shapes)
@@ -139,9 +131,9 @@ def test_any_polygon_is_judged_right(shape):
 
 
 @pytest.mark.jitless
-@pytest.mark.parametrize(("what", "text", "part", "rings", "places"), FAULTS, ids=[f[0] for f in FAULTS])
-def test_errors_name_part_ring_and_place_and_columns_name_the_row_too(what, text, part, rings, places):
-    good, bad = shapely.box(0, 0, 1, 1), shapely.from_wkt(text)
+@pytest.mark.parametrize("text", FAULTS)
+def test_errors_name_part_ring_and_place_and_columns_name_the_row_too(text):
+    good, bad, reason = shapely.box(0, 0, 1, 1), shapely.from_wkt(text), FAULTS[text]
     assert judge_validity(bad) is not None
     shapes = np.array([good, good, bad, good], dtype=object)
     sifted = sift(shapes)
@@ -152,15 +144,12 @@ def test_errors_name_part_ring_and_place_and_columns_name_the_row_too(what, text
         ct.RegionArray.from_shapely(shapes)
     (rejection,) = sifted.rejected
     assert rejection.row == in_column.value.row == 2
-    assert rejection.reason
+    assert str(alone.value) == rejection.reason.split(";")[0] == reason
+    part, ring = (re.search(rf"{name} (\d)", f"{reason}, {name} 0") for name in ("part", "hole"))
     for fault in (rejection, alone.value):
-        assert fault.part in (part if isinstance(part, set) else {part}), str(fault)
-        assert fault.ring in rings, str(fault)
-    error = alone.value
-    if places is not None:
-        assert error.place is not None, str(error)
-        assert min(np.hypot(*(np.array(error.place) - place)) for place in places) < 1e-9, str(error)
-        assert f"({float(error.place[0])}, {float(error.place[1])})" in str(error)
+        assert (fault.part, fault.ring) == (int(part[1]), int(ring[1]))
+    x, y = alone.value.place
+    assert reason.endswith(f"near ({x!r}, {y!r})")
 
 
 def test_scaling_moves_the_place_along():

@@ -7,15 +7,14 @@ from hypothesis import strategies as st
 
 from contrada.geometry import Region
 from contrada.index.cells import covering_boxes, cut_cells, widened
+from oracles.boxes import draw_boxes
 
 numbers = st.sampled_from([0.0, 1.0, 1.0, 2.5, -7.0, 1e120, -1e120, 1e-120])
 
 
 @st.composite
 def boxes(draw, least=1):
-    corners = draw(st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=least, max_size=40))
-    made = np.array(corners, np.float64).reshape(-1, 4)
-    return np.concatenate([np.minimum(made[:, :2], made[:, 2:]), np.maximum(made[:, :2], made[:, 2:])], axis=1)
+    return draw_boxes(draw, draw(st.integers(least, 40)), 2, numbers)
 
 
 @given(boxes(0), st.integers(1, 9))

@@ -4,16 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 import contrada as ct
-from contrada.codes import SHIFTED_RANK_LIMIT
 from contrada.index.entries import filters_of, shifts_of
 from contrada.index.scalars import ScalarIndex
-
-
-def test_shifted_ranks_fit_and_are_shifted_no_more_than_that():
-    counts = np.array([0, 1, 16_381, 16_382, 32_765, 10**6, 10**9])
-    shifts, width = shifts_of(counts), 2 * (counts + 1)
-    assert ((width >> shifts) < SHIFTED_RANK_LIMIT).all()
-    assert ((width >> np.maximum(shifts - 1, 0))[shifts > 0] >= SHIFTED_RANK_LIMIT).all()
 
 
 def test_bounds_of_many_constants_rule_out_nothing_that_is_satisfied():

@@ -43,7 +43,7 @@ def test_boxes_relate_as_the_regions_they_are():
 
 
 def test_columns_of_boxes_must_go_together():
-    with pytest.raises(ValueError, match="2 and 3 boxes"):
+    with pytest.raises(ValueError, match="2 and 3 rows"):
         relate_boxes(BOXES[:2], BOXES[:3])
 
 

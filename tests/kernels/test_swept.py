@@ -1,6 +1,5 @@
 """The sweep line gives the relation and the validity that rational arithmetic gives, and its work grows as n log n."""
 
-import os
 import sys
 
 import numba
@@ -14,24 +13,20 @@ from contrada.kernels.relate.contacts import RegionColumn
 from contrada.kernels.relate.regions import RELATION
 from contrada.kernels.relate.sweep_relation import sweep_bits
 from contrada.kernels.relate.touch_nodes import UNTIL_SETTLED
-from effort import examples
+from effort import COMPILED, examples
 from generators.families import FAMILIES, family
 from generators.families.shapes import HOSTILE
 from generators.messy import KINDS, disturbed, messy_regions
 from generators.rings import polygons
 from oracles.relations import INVERSE, check_codes, judge_validity, wkt
 
-WITHOUT_COMPILATION = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-PAIRS = 4 if WITHOUT_COMPILATION else examples(800)
-REGIONS = 10 if WITHOUT_COMPILATION else examples(200)  # of each kind
+PAIRS = examples(800) if COMPILED else 4
+REGIONS = examples(200) if COMPILED else 10  # of each kind
 
 
 @numba.njit
-def swept_relations(a_xy, a_rings, a_regions, a_flags, b_xy, b_rings, b_regions, b_flags, out):
+def swept_relations(a, a_regions, b, b_regions, out):
     """Relate row k of one column to row k of another by the sweep alone; only compiled code can call it."""
-    boxes = np.empty((0, 4))
-    a = RegionColumn(a_xy, a_rings, a_flags, boxes)
-    b = RegionColumn(b_xy, b_rings, b_flags, boxes)
     for k in range(len(out)):
         bits = sweep_bits(
             a, np.int64(a_regions[k]), np.int64(a_regions[k + 1]), b, np.int64(b_regions[k]),
@@ -46,9 +41,11 @@ def swept_result(xy, offsets, part_rings, flags):
     return sweep_parts(xy, offsets, part_rings, flags)[0]
 
 
-def relate_swept(a, b):
-    out = np.empty(len(a), np.uint8)
-    swept_relations(*a._kernel_arrays()[:4], *b._kernel_arrays()[:4], out)
+def relate_swept(*columns):
+    out, given = np.empty(len(columns[0]), np.uint8), []
+    for xy, ring_offsets, region_offsets, ring_flags, *_ in (column.arrays for column in columns):
+        given += RegionColumn(xy, ring_offsets, ring_flags, np.empty((0, 4))), region_offsets
+    swept_relations(*given, out)
     return out
 
 
@@ -72,7 +69,7 @@ def is_valid_swept(region):
 @pytest.mark.parametrize("name", [chosen.name for chosen in FAMILIES])
 def test_relations(name):
     a, b = family(name).pairs(np.random.default_rng(11), PAIRS if name != "hundreds" else max(PAIRS // 10, 4))
-    if WITHOUT_COMPILATION:
+    if not COMPILED:
         small = shapely.get_num_coordinates(a) + shapely.get_num_coordinates(b) < 200
         a, b = a[small], b[small]
     columns = [ct.RegionArray.from_shapely(regions) for regions in (a, b)]
@@ -96,7 +93,7 @@ def test_validity():
     ]
     seen = {True: 0, False: 0}
     for region in regions:
-        if WITHOUT_COMPILATION and shapely.get_num_coordinates(region) > 120:
+        if not COMPILED and shapely.get_num_coordinates(region) > 120:
             continue
         found = is_valid_swept(region)
         if found is None:
@@ -107,7 +104,7 @@ def test_validity():
 
 
 @pytest.mark.jitless
-@pytest.mark.skipif(not WITHOUT_COMPILATION, reason="compiled code cannot be counted in")
+@pytest.mark.skipif(COMPILED, reason="compiled code cannot be counted in")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_work(name, monkeypatch):
     """Orientation tests per vertex stay few: comparing all pairs would take hundreds of times as many."""

@@ -211,6 +211,7 @@ def test_match_many_says_what_one_message_is_for(table):
         table.match_many({"size": 1}, by="subscription")
     found = table.match_many([{"size": 1}, None, "x", {"size": 2}], by="subscription")
     assert [bad.row for bad in found.rejected] == [1, 2]
+    assert table.match_many([], by="subscription").offsets.tolist() == [0]
 
 
 def test_two_members_of_one_name_are_an_error(table):

@@ -1,19 +1,14 @@
 """Tables that were simplified answer as before: by subscription within, by subscriber across."""
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
 from contrada import Constraint, Filter, ForwardingTable, Predicate, Region, Relation
-from contrada.matching.decompile import Recollection
 from effort import examples
 from generators.scalars import messages, predicates
-from oracles.subscriptions import check_answers, matching_keys, subscribed, unsubscribe
+from oracles.subscriptions import check_answers, matching_keys, saved_and_opened, subscribed, unsubscribe
 from threads import repeating
 
 BOX, INNER = Region.box(0, 0, 8, 8), Region.box(2, 2, 4, 4)
@@ -32,10 +27,7 @@ def test_answers_stay_within_subscriptions(given_predicates, asked, gone, is_sav
     assert report.filters_before == sum(len(predicate) for _, predicate in model.values())
     assert report.filters_after <= report.filters_before
     if is_saved:
-        with TemporaryDirectory() as directory:
-            table.save(Path(directory) / "table")
-            table = ForwardingTable.open(Path(directory) / "table")
-            check_answers(table, model, asked)
+        table = saved_and_opened(table)
     check_answers(table, model, asked)
     for key in list(model):
         table.unsubscribe(key)
@@ -57,58 +49,37 @@ def test_subscribers_stay_across_subscriptions(given_predicates, asked):
     check_answers(table, model, asked)
 
 
-@settings(max_examples=examples(60))
-@given(LISTS)
-def test_filters_are_recalled_in_bulk(given_predicates):
-    table = ForwardingTable()
-    model = subscribed(table, given_predicates)
-    table.pack()
-    snapshot, encoder = table._store.snapshot, table._store.encoder
-    filters = Recollection(snapshot.levels[0], encoder, table._crs).filters(np.arange(snapshot.filters))
-    assert filters == [part for _, predicate in model.values() for part in predicate]
-
-
-def shorter_table():
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_table_by_subscriber_has_no_keys_and_says_so(is_saved, tmp_path):
     table = ForwardingTable()
     table.subscribe("a", Constraint("area", Relation.INSIDE, BOX), key="wide")
     table.subscribe("a", Filter([Constraint("area", Relation.INSIDE, INNER), Constraint("x", ">", 3)]), key="narrow")
     table.subscribe("b", Constraint("x", ">", 3), key="other")
-    shorter = table.simplified(by="subscriber")
-    report = shorter.report
+    table = table.simplified(by="subscriber")
+    report = table.report
     assert (report.filters_before, report.filters_after, report.rules["covered"]) == (3, 2, 1)
-    return shorter
-
-
-MESSAGE = {"area": Region.box(2.5, 2.5, 3, 3), "x": 5}
-
-
-@pytest.mark.parametrize("is_saved", [False, True])
-def test_a_table_by_subscriber_has_no_keys_and_says_so(is_saved, tmp_path):
-    table = shorter_table()
     if is_saved:
         table.save(tmp_path / "table")
+        ForwardingTable().save(tmp_path / "with keys")
         table = ct.SubscriberTable.open(tmp_path / "table")
         with pytest.raises(ct.TableError, match=r"SubscriberTable\.open"):
             ForwardingTable.open(tmp_path / "table")
-    assert set(table.match(MESSAGE)) == {"a", "b"}
+        with pytest.raises(ct.TableError, match=r"ForwardingTable\.open"):
+            ct.SubscriberTable.open(tmp_path / "with keys")
+    message = {"area": Region.box(2.5, 2.5, 3, 3), "x": 5}
+    assert set(table.match(message)) == {"a", "b"}
     assert len(table) == 2
-    answer = table.match_many([MESSAGE, {}])
+    answer = table.match_many([message, {}])
     assert answer.to_arrow().to_pydict() == {"message": [0, 0], "subscriber": ["a", "b"]}
-    for asks in (table.match, lambda message, by: table.match_many([message], by)):
+    for ask in (
+        lambda: table.match(message, by="subscription"),
+        lambda: table.match_many([message], by="subscription"),
+        lambda: answer.keys(0),
+    ):
         with pytest.raises(ct.ArgumentError, match="no keys"):
-            asks(MESSAGE, by="subscription")
-    with pytest.raises(ct.ArgumentError, match="no keys"):
-        answer.keys(0)
+            ask()
     for name in ("subscribe", "subscribe_many", "unsubscribe", "match_keys", "explain", "keys_of"):
         assert not hasattr(table, name)
-
-
-def test_a_table_with_keys_is_not_opened_as_one_without(tmp_path):
-    table = ForwardingTable()
-    table.subscribe("a", "x > 1")
-    table.save(tmp_path / "table")
-    with pytest.raises(ct.TableError, match=r"ForwardingTable\.open"):
-        ct.SubscriberTable.open(tmp_path / "table")
 
 
 def test_the_table_that_was_simplified_stays_and_goes_its_own_way():
@@ -135,14 +106,13 @@ def test_a_subscription_that_never_matches_stays_and_can_leave():
 def test_an_empty_table_and_progress():
     assert ForwardingTable().simplify().filters_before == 0
     assert ForwardingTable().simplified().report.filters_after == 0
-    table, seen = ForwardingTable(), []
+    table = ForwardingTable()
     for n in range(5):
         table.subscribe(n % 2, f"x > {n} OR x > {n + 1}")
-    table.simplify(progress=lambda done, all_of_them: seen.append((done, all_of_them)))
-    assert seen == [(n, 5) for n in range(1, 6)]
-    seen.clear()
-    table.simplified(progress=lambda done, all_of_them: seen.append((done, all_of_them)))
-    assert seen == [(3, 5), (5, 5)]
+    for run, expected in ((table.simplify, [(n, 5) for n in range(1, 6)]), (table.simplified, [(3, 5), (5, 5)])):
+        seen = []
+        run(progress=lambda *done, seen=seen: seen.append(done))
+        assert seen == expected
 
 
 def test_readers_go_on_while_a_table_is_simplified():

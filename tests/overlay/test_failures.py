@@ -5,16 +5,20 @@ import random
 import pytest
 
 from contrada.errors import OverlayError
+from contrada.overlay.interest import Rectangles
+from contrada.overlay.peer import Peer
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.churn import Churn, run_churn
 from contrada.overlay.simulation.network import Network
 from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.simulation.trace import TracedSimulator, replay
+from contrada.overlay.wire import check_note, decode, encode
 from effort import examples
-from generators.boxes import draw_box, draw_point
+from generators.overlay import IDS, draw_box, draw_note, draw_point
 
 QUIET = Network(0.05, 0.05)
 HOW = [("r", "quadratic"), ("r", "linear"), ("rstar", "rstar")]
+DEGREES = [(2, 4), (2, 5), (5, 10)]
 
 
 def grown(seed, count, least=2, most=5, choose="r", split="quadratic", network=QUIET, sketch=0):
@@ -41,44 +45,70 @@ def assert_heals(simulator, rng, most=60):
 @pytest.mark.effort
 @pytest.mark.parametrize("seed", range(examples(12)))
 def test_everything_at_once(seed):
-    least, most = [(2, 4), (2, 5), (5, 10)][seed % 3]
-    how = HOW[(seed + seed // 3) % 3]
-    simulator, rng = grown(seed, 40, least, most, *how, Network(0.05, 0.3, 0.1, 0.1), 4 * (seed % 2))
+    rules = *DEGREES[seed % 3], *HOW[(seed + seed // 3) % 3]
+    simulator, rng = grown(seed, 40, *rules, Network(0.05, 0.3, 0.1, 0.1), 4 * (seed % 2))
     losses = run_churn(simulator, Churn(1, 0.5, 0.5, 0.5, 3), 15, lambda: draw_box(rng), lambda: draw_point(rng))
     assert losses.messages > 10
     assert losses.missed <= losses.wanted
     assert_heals(simulator, rng)
 
 
-@pytest.mark.effort
-@pytest.mark.parametrize("seed", range(examples(8)))
-def test_a_third_vanishes_at_once(seed):
-    simulator, rng = grown(seed, 90, *[(2, 5), (5, 10)][seed % 2])
-    for _ in range(30):
+def crash_a_third(simulator, rng):
+    for _ in range(len(simulator.peers) // 3):
         simulator.crash(simulator.random_id())
-    assert_heals(simulator, rng)
-    assert len(simulator.peers) == 60
 
 
-@pytest.mark.effort
-@pytest.mark.parametrize("seed", range(examples(4)))
-def test_the_root_vanishes_again_and_again(seed):
-    simulator, rng = grown(seed, 40)
+def crash_the_root_again_and_again(simulator, rng):
     for _ in range(5):
         simulator.crash(simulator.root)
         simulator.run(rng.random() * 5)
-    assert_heals(simulator, rng)
+
+
+def corrupt_half_of_the_tables(simulator, rng):
+    simulator.run_until_sound(30)
+    for id in list(simulator.peers)[::2]:
+        simulator.corrupt(id)
+
+
+def send_rubbish(simulator, rng):
+    for _ in range(150):
+        simulator.inject(simulator.random_id(), rng.choice(IDS), draw_note(rng))
+        simulator.run(0.02)
+
+
+HARMS = [(crash_a_third, 90, 8), (crash_the_root_again_and_again, 40, 4), (corrupt_half_of_the_tables, 40, 12),
+         (send_rubbish, 12, 8)]  # fmt: skip
+
+
+@pytest.mark.effort
+@pytest.mark.parametrize(
+    ("harm", "count", "seed"), [(harm, count, seed) for harm, count, tries in HARMS for seed in range(examples(tries))]
+)
+def test_an_overlay_heals(harm, count, seed):
+    simulator, rng = grown(seed, count, *DEGREES[seed % 3], *HOW[(seed + seed // 3) % 3])
+    harm(simulator, rng)
+    left = len(simulator.peers)
+    assert_heals(simulator, rng, 90)
+    assert len(simulator.peers) == left
 
 
 @pytest.mark.effort
 @pytest.mark.parametrize("seed", range(examples(12)))
-def test_corrupted_tables_heal(seed):
-    simulator, rng = grown(seed, 40, choose="rstar", split="rstar")
-    simulator.run_until_sound(30)
-    for id in list(simulator.peers)[::2]:
-        simulator.corrupt(id)
-    assert_heals(simulator, rng)
-    assert len(simulator.peers) == 40
+def test_a_peer_survives_any_note(seed):
+    rng = random.Random(seed)
+    rules = Rules(2, 4, *HOW[2 * (seed % 2)], sketch=3 * (seed % 3))
+    peer = Peer(0, Rectangles([draw_box(rng)]), rules, seed)
+    for step in range(400):
+        note = draw_note(rng)
+        again = decode(encode(note)[4:])
+        check_note(again, 2)
+        assert again == note
+        sent = peer.handle(rng.choice(IDS), note, float(step))
+        if rng.random() < 0.2:
+            sent = sent + peer.tick(float(step))
+        assert len(sent) < 1000
+        for level in range(1, peer.state.top + 1):
+            assert len(peer.state.nodes[level]) <= rules.most or peer.state.id in peer.state.nodes[level]
 
 
 def test_two_overlays_become_one():

@@ -1,6 +1,5 @@
 """The counting matcher: the same answers as the table and as plain evaluation, identical constraints stored once."""
 
-from contextlib import suppress
 from itertools import starmap
 
 import numpy as np
@@ -12,29 +11,23 @@ import contrada as ct
 from contrada.papers.spatial.counting import CountingMatcher
 from effort import examples
 from generators.scalars import messages, predicates
-from oracles.plain import predicate_holds
-
-OWNERS = 5
-
-
-def subscribed(table, given_predicates, first=0):
-    """Subscribe under the numbers of the predicates; a number too close to another one is refused."""
-    kept = {}
-    for key, predicate in enumerate(given_predicates, first):
-        with suppress(ct.FilterError):
-            table.subscribe(key % OWNERS, predicate, key=key)
-            kept[key] = predicate
-    return kept
+from oracles.plain import filter_holds
+from oracles.subscriptions import matching_keys, subscribed, unsubscribe
 
 
 def check(table, model, asked):
     matcher = CountingMatcher(table)
     for message in [*asked, *asked[:1]]:  # the first once more: nothing stays behind
-        right = {key for key, predicate in model.items() if predicate_holds(predicate, message)}
+        right = matching_keys(model, message)
         assert set(matcher.match_keys(message)) == right
-        assert set(matcher.match(message)) == {key % OWNERS for key in right}
-        assert matcher.match_keys(message).rows.tolist() == table.match_keys(message).rows.tolist()
-        assert matcher.match(message).rows.tolist() == table.match(message).rows.tolist()
+        assert set(matcher.match(message)) == {model[key][0] for key in right}
+        check_rows(matcher, table, message)
+
+
+def check_rows(matcher, table, message):
+    """The rows of the matcher are those of the table, in their order."""
+    assert matcher.match_keys(message).rows.tolist() == table.match_keys(message).rows.tolist()
+    assert matcher.match(message).rows.tolist() == table.match(message).rows.tolist()
 
 
 @settings(max_examples=examples(120))
@@ -52,9 +45,7 @@ def test_answers_are_those_of_plain_evaluation(shape, given_predicates, later, a
         table.pack()
     if shape == "both":
         model.update(subscribed(table, later, 100))
-    for key in gone & model.keys():
-        table.unsubscribe(key)
-        del model[key]
+    unsubscribe(table, model, gone)
     check(table, model, asked)
 
 
@@ -114,7 +105,7 @@ def test_every_kind_is_found_or_not():
     for size in [None, 0, 1, 2, 3, 4, 5, 6, 7, 7.5, 8, 9, "1"]:
         for name, area in zip(names, [BOX, None, ct.Point(0, 0), ct.Point(2, 2), ct.Point(0.5, 0.5), BOX], strict=True):
             message = {"size": size, "name": name, "area": area}
-            right = {key for key, kind in enumerate(KINDS) if predicate_holds([[ct.Constraint(*kind)]], message)}
+            right = {key for key, kind in enumerate(KINDS) if filter_holds([ct.Constraint(*kind)], message)}
             assert set(matcher.match_keys(message)) == right
             assert set(matcher.match(message)) == {f"owner {key}" for key in right}
 
@@ -140,8 +131,7 @@ def test_many_filters_have_the_same_answers(owners):
     matcher = CountingMatcher(table)
     for a, b, x, y in rng.integers(-1, 62, (40, 4)).tolist():
         message = {"a": a, "b": b, "area": ct.Region.box(x, y, x + 7, y + 7)}
-        assert matcher.match_keys(message).rows.tolist() == table.match_keys(message).rows.tolist()
-        assert matcher.match(message).rows.tolist() == table.match(message).rows.tolist()
+        check_rows(matcher, table, message)
 
 
 @pytest.mark.jitless

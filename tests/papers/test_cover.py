@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from contrada.cli.main import app
+from console import contrada
 from contrada.errors import FormatError
 from contrada.papers import result_file
 from contrada.papers.cover import figures as cover_figures
@@ -13,8 +12,8 @@ from contrada.papers.cover import tables as cover_tables
 
 
 def experiment(*arguments, exit_code=0):
-    """Run a command and return it; paths and numbers become texts."""
-    done = CliRunner().invoke(app, ["experiment", *map(str, arguments)])
+    """Run a command and return it."""
+    done = contrada("experiment", *arguments)
     assert done.exit_code == exit_code, done.output
     return done
 

@@ -82,7 +82,7 @@ def test_the_simulation_agrees_with_the_boxes(method):
         root = list(simulator.peers).index(simulator.root)
         owns, reach = reach_of(simulator)
         outside = int((~holding(reach[[root]], points)).sum())  # the root has them all the same: they start there
-        ratio = false_share(owns, reach, points)[0] + outside / len(boxes) / len(points)
+        ratio = false_share(owns, reach, points) + outside / len(boxes) / len(points)
         assert found["false_positive_ratio"] == pytest.approx(ratio)
 
 

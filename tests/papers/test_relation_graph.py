@@ -107,26 +107,6 @@ def test_of_equal_subscriptions_one_is_forwarded(make_graph):
 
 
 @every_graph
-def test_chains_reach_a_forwarded_one(make_graph):
-    graph = make_graph(KdTree)
-    for size in (9, 7, 5, 3):
-        graph.subscribe(size, [size, size])
-    assert graph.forwarded == {9}
-    assert graph.unsubscribe(7) == ((), False)
-    assert graph.unsubscribe(9) == ((5,), True)
-    assert graph.forwarded == {5}
-
-
-@every_graph
-def test_what_was_forwarded_stays_so_when_a_cover_comes(make_graph):
-    graph = make_graph(Scan)
-    assert graph.subscribe("small", [1, 1]).forward
-    assert graph.subscribe("large", [2, 2]).forward
-    assert graph.unsubscribe("large") == ((), True)
-    assert graph.forwarded == {"small"}
-
-
-@every_graph
 def test_keys_are_checked(make_graph):
     graph = make_graph(Scan)
     graph.subscribe("a", [1, 1])

@@ -63,9 +63,7 @@ def test_extra_points_come_in_addition():
 
 
 def test_columns_broadcast_like_relate():
-    rng = np.random.default_rng(3)
-    many = synthetic.paper_regions(rng, 30)
-    density = 2000 / 2000
+    many, density = synthetic.paper_regions(np.random.default_rng(3), 30), 1.0
     one_by_one = [relate_sampled(many[0], other, density) for other in many]
     assert all(isinstance(relation, ct.Relation) for relation in one_by_one)
     codes = relate_sampled(many[0], many, density)

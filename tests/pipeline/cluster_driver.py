@@ -7,6 +7,8 @@ import json
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import shapely
 from failing import failing_once
 
 import contrada as ct
@@ -22,14 +24,12 @@ FILTERS = [
 ]
 
 
-def messages(session):
-    """Points on a diagonal, eight partitions of them; of every ten one has no size."""
-    point = "unhex(concat('0101000000', hex_x, hex_x)) AS area"
-    doubles = ["0000000000000000", "000000000000F03F", "0000000000001040", "0000000000001840"]  # 0, 1, 4, 6
-    cases = " ".join(f"WHEN {k} THEN '{text}'" for k, text in enumerate(doubles))
-    hexed = session.range(0, 400, 1, 8).selectExpr("id", f"CASE id % 4 {cases} END AS hex_x")
-    size = "CASE WHEN id % 10 = 7 THEN NULL ELSE id % 5 END AS size"
-    return hexed.selectExpr("id AS message_id", size, "concat('m', id) AS name", point)
+def messages():
+    """Points on a diagonal; of every ten one has no size."""
+    points = [shapely.to_wkb(shapely.Point(x, x)) for x in (0, 1, 4, 6)]
+    sizes = [None if k % 10 == 7 else k % 5 for k in range(400)]
+    names = [f"m{k}" for k in range(400)]
+    return pa.table({"message_id": range(400), "size": sizes, "name": names, "area": points * 100})
 
 
 def main(master, place):
@@ -51,7 +51,7 @@ def main(master, place):
         unset = str(error)
     session.conf.set("spark.contrada.artifacts", str(place / "artifacts"))
     matching.match_batches = failing_once(place / "failed")
-    matched = pipeline.match(messages(session), rows)
+    matched = pipeline.match(session.createDataFrame(messages()).repartition(8), rows)
     answer = {
         "unset": unset,
         "digest": matched.artifact.digest,

@@ -3,7 +3,8 @@
 import sys
 
 import pytest
-from one_table import some_table
+from pyspark.sql import SparkSession
+from sample_tables import some_table
 
 from console import contrada
 from contrada import jit, pipeline
@@ -43,6 +44,14 @@ def spark(tmp_path_factory):
         made = session("local[2]", settings)
     yield made
     made.stop()
+
+
+@pytest.fixture(autouse=True)
+def free_frames():
+    """Frees the DataFrames that a test left persisted, if there is a session."""
+    yield
+    if running := SparkSession.getActiveSession():
+        running.catalog.clearCache()
 
 
 @pytest.fixture

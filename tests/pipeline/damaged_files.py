@@ -6,10 +6,9 @@ import tempfile
 import numpy as np
 
 import contrada as ct
-from contrada.formats.sifting import sift_column
-from contrada.formats.spatial import Spatial
+from contrada.formats.spatial import Spatial, sift_column
 from contrada.pipeline.ingestion.splits import IngestRows, pieces_of, read_piece
-from contrada.pipeline.ingestion.survey import FilePart, surveyed
+from contrada.pipeline.ingestion.survey import Surveyed, surveyed
 from contrada.pipeline.stream.changes import apply_changes, read_changes
 from verification.damage import damaged
 from verification.damaged_arrow import good_files
@@ -30,7 +29,7 @@ def read_pieces(data):
     with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
         file.write(data)
         file.flush()
-        for found in surveyed(FilePart(file.name, "parquet", len(data), 0, len(data)), None):
+        for found in surveyed(Surveyed(file.name, "parquet", len(data), 0, len(data), file.name), None):
             for piece in pieces_of(found, 0, None, {}):
                 for batch in read_piece(piece):
                     if isinstance(batch, IngestRows):

@@ -9,12 +9,13 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pyspark
+
+from console import wait_for
 
 CACHE = Path(__file__).parents[2] / "build" / "kafka"
 SPARK, KAFKA, COMMONS = "org.apache.spark", "org.apache.kafka", "org.apache.commons"
@@ -122,7 +123,8 @@ def broker(paths, place, partitions=2):
             [*java, "kafka.Kafka", str(config)], stdout=output, stderr=output, start_new_session=True
         )
     try:
-        _wait_for(ports[0], process, log)
+        wait_for(lambda: _answers(ports[0]) or process.poll() is not None, 120, log.read_text)
+        assert process.poll() is None, f"the broker did not start:\n{log.read_text()[-3000:]}"
         yield f"127.0.0.1:{ports[0]}"
     finally:
         if process.poll() is None:
@@ -130,16 +132,9 @@ def broker(paths, place, partitions=2):
             process.wait()
 
 
-def _wait_for(port, process, log, seconds=120):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
-    raise AssertionError(f"the broker did not start:\n{log.read_text()[-3000:]}")
+def _answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 if __name__ == "__main__":

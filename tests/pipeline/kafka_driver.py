@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from typer.testing import CliRunner
+from streams import uncommit
 
-from contrada.cli.main import app
+from console import contrada, write_lines
 from contrada.pipeline.session import session
 
 TEXTS = [
@@ -38,26 +38,20 @@ def records(spark, servers, topic):
     return sorted((row.key, row.value) for row in rows)
 
 
-def streamed(*arguments):
-    result = CliRunner().invoke(app, ["stream", *map(str, arguments)])
-    assert result.exit_code == 0, result.output + result.stderr
-
-
 def stream(servers, jars, place):
     """To Kafka with ids that messages have, and to files with the ids of their places."""
-    subscriptions = place / "s.ndjson"
     asked = [{"key": key, "subscriber": "ops", "filter": text} for key, text in FILTERS.items()]
-    subscriptions.write_text("".join(json.dumps(row) + "\n" for row in asked))
+    subscriptions = write_lines(place / "s.ndjson", asked)
     common = ["kafka:alerts", subscriptions, "--servers", servers, "--once", "--master", "local[2]", "--jars", jars]
     to_kafka = [*common, "--checkpoint", place / "state", "--output", "kafka:matches", "--id", "id"]
     settings = {"spark.jars": jars}
     for texts in (TEXTS, [b'{"id": "c", "level": 3}']):
         send(session("local[2]", settings), servers, "alerts", texts)
-        streamed(*to_kafka)
-    (place / "state" / "commits" / "1").unlink()
-    (place / "state" / "commits" / ".1.crc").unlink(missing_ok=True)
-    streamed(*to_kafka)  # batch 1 again
-    streamed(*common, "--checkpoint", place / "state2", "--output", place / "output", "--records", 3)
+        contrada("stream", *to_kafka, code=0)
+    uncommit(place / "state", 1)
+    contrada("stream", *to_kafka, code=0)  # batch 1 again
+    to_files = ["--checkpoint", place / "state2", "--output", place / "output", "--records", 3]
+    contrada("stream", *common, *to_files, code=0)
     spark = session("local[2]", settings)
     found = {name: records(spark, servers, name) for name in ("matches", "matches-rejected")}
     spark.stop()

@@ -8,7 +8,6 @@ one version.
 """
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -23,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import cluster
+from console import python, read_lines, write_lines
 
 MESSAGES = 40  # in a file, or in a batch of Kafka
 START = 300  # seconds until a driver must have committed a batch
@@ -31,17 +31,11 @@ KAFKA_BATCHES = 12  # for every round
 
 EVERYTHING = "size >= 0 OR size IS NULL"
 FIRST = [{"key": f"first-{k}", "subscriber": "s0", "filter": EVERYTHING} for k in range(3)]  # what a stream begins with
+FIRST_KEYS = {record["key"] for record in FIRST}
 
 
 def size_of(id):
     return id % 7 if id % 10 else None
-
-
-def renamed(path, write):
-    """Write a file that is there whole or not at all."""
-    hidden = path.with_name(f".{path.name}")
-    write(hidden)
-    hidden.rename(path)
 
 
 class Files:
@@ -52,7 +46,7 @@ class Files:
         self.pace = 1.5  # seconds that the last batch took
         (place / "messages").mkdir(parents=True)
         (place / "changes").mkdir()
-        (place / "subscriptions.ndjson").write_text("".join(json.dumps(record) + "\n" for record in FIRST))
+        write_lines(place / "subscriptions.ndjson", FIRST)
         self.add()
 
     @property
@@ -62,14 +56,15 @@ class Files:
     def add(self):
         k, self.count = self.count, self.count + 1
         ids = list(range(k * MESSAGES, (k + 1) * MESSAGES))
-        rows = pa.table({"message_id": ids, "size": [size_of(id) for id in ids]})
-        renamed(self.place / "messages" / f"{k:06}.parquet", lambda path: pq.write_table(rows, path))
+        hidden, path = (self.place / "messages" / f"{dot}{k:06}.parquet" for dot in (".", ""))
+        pq.write_table(pa.table({"message_id": ids, "size": list(map(size_of, ids))}), hidden)
+        hidden.rename(path)  # it is there whole or not at all
         if k % 3 == 0:
             self.change(k)
 
     def change(self, k):
-        record = json.dumps({"key": f"k{k:06}", "subscriber": f"s{k % 4}", "filter": EVERYTHING}) + "\n"
-        renamed(self.place / "changes" / f"{k:06}.ndjson", lambda path: path.write_text(record))
+        record = {"key": f"k{k:06}", "subscriber": f"s{k % 4}", "filter": EVERYTHING}
+        write_lines(self.place / "changes" / f"{k:06}.ndjson", [record])
 
     def more(self):
         """Let there always be something to read."""
@@ -111,7 +106,6 @@ class Files:
             assert len({version for _, _, version in rows}) <= 1, f"{path} has several versions"
             seen.update(check_rows(rows, keys))
         check_all(seen, keys, self.messages)
-        check_first(keys)
         assert set(seen.values()) == {1}, "a message is in two batches"
         return "each once"
 
@@ -122,15 +116,12 @@ class Topics(Files):
     def __init__(self, place, rounds, servers, jars):
         self._count, self._servers, self._jars = rounds * KAFKA_BATCHES, servers, jars
         super().__init__(place)
-        texts = "".join(json.dumps({"id": id, "size": size_of(id)}) + "\n" for id in range(self.messages))
-        (place / "texts").write_text(texts)
-        self._driver("send", place / "texts", "alerts")
+        texts = [{"id": id, "size": size_of(id)} for id in range(self.messages)]
+        self._driver("send", write_lines(place / "texts", texts), "alerts")
 
     def _driver(self, action, path, topic):
         script = Path(__file__).with_name("kafka_driver.py")
-        command = [sys.executable, script, action, self._servers, self._jars, path, topic]
-        run = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600)
-        assert run.returncode == 0, run.stdout + run.stderr
+        python(script, action, self._servers, self._jars, path, topic)
 
     @property
     def messages(self):
@@ -155,16 +146,15 @@ class Topics(Files):
     def check(self):
         """Every message with all its matches, and copies that are equal; how many there are."""
         self._driver("read", self.place / "found", "matches")
-        lines = (self.place / "found").read_text().splitlines()
+        lines = read_lines(self.place / "found")
         distinct = {}
-        for line in map(json.loads, lines):
+        for line in lines:
             same = distinct.setdefault((line["message_id"], line["key"]), line)
             assert same == line, f"records of one match differ: {same}, {line}"
         rows = [(int(id), key, line["version"]) for (id, key), line in distinct.items()]
         keys = {}
         seen = check_rows(rows, keys)
         check_all(seen, keys, self.messages)
-        check_first(keys)
         return f"{len(lines)} records, {len(lines) - len(rows)} of them copies"
 
 
@@ -181,16 +171,13 @@ def check_rows(rows, keys_of_version):
     return Counter(keys.keys())
 
 
-def check_all(seen, keys_of_version, count):
+def check_all(seen, keys_of_version, count, first=FIRST_KEYS):
+    """Every message is there, and versions gain subscriptions and keep those that a stream begins with."""
     lost = set(range(count)) - set(seen)
     assert not lost, f"lost: {sorted(lost)[:10]}"
     assert len(seen) == count, "there is more than was sent"
     counts = [len(keys_of_version[version]) for version in sorted(keys_of_version)]
     assert counts == sorted(counts), "a later version has fewer subscriptions"
-
-
-def check_first(keys_of_version):
-    first = {record["key"] for record in FIRST}
     assert all(first <= set(keys) for keys in keys_of_version.values()), "a starting subscription is lost"
 
 
@@ -233,20 +220,22 @@ def kill_drivers(feed, rounds, chosen):
         print(f"round {number + 1}: driver killed after {feed.batches()} batches", flush=True)
 
 
+PARTS = {"executor": b"CoarseGrainedExecutorBackend", "Python worker": b"pyspark.daemon"}
+
+
 def parts(workers):
     """Processes that the workers of a cluster have started: executors, and their Python workers."""
-    executors, pythons = [], []
-    for path in Path("/proc").glob("[0-9]*"):
+    found = {kind: [] for kind in PARTS}
+    for path in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
         try:
             session = int((path / "stat").read_text().rpartition(")")[2].split()[3])
             command = (path / "cmdline").read_bytes()
         except OSError:
             continue  # it has ended
-        if session in workers and b"CoarseGrainedExecutorBackend" in command:
-            executors.append(int(path.name))
-        elif session in workers and b"pyspark.daemon" in command:
-            pythons.append(int(path.name))
-    return {"executor": sorted(executors), "Python worker": sorted(pythons)}
+        for kind, word in PARTS.items():
+            if session in workers and word in command:
+                found[kind].append(int(path.name))
+    return found
 
 
 def kill_executors(feed, rounds, chosen, workers):

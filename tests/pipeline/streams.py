@@ -1,4 +1,6 @@
-"""What tests do with streams from outside: read what they wrote, and take back the commit of a batch."""
+"""What tests do with streams from outside: make files, read what they wrote, take back the commit of a batch."""
+
+import io
 
 import pyarrow.parquet as pq
 
@@ -17,6 +19,13 @@ def rows_in(folder):
 def written(folder, names):
     """The values that these columns have in all rows, sorted."""
     return sorted((tuple(row[name] for name in names) for row in rows_in(folder)), key=repr)
+
+
+def parquet_of(table, **options):
+    """The bytes of a Parquet file."""
+    target = io.BytesIO()
+    pq.write_table(table, target, **options)
+    return target.getvalue()
 
 
 def uncommit(checkpoint, batch):

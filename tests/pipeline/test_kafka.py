@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import kafka_broker
@@ -12,23 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import contrada as ct
-
-HERE = Path(__file__).parent
-
-
-@pytest.fixture
-def servers(kafka_jars, tmp_path):
-    """A broker, ended after the test."""
-    with kafka_broker.broker(kafka_jars.broker, tmp_path) as address:
-        yield address
+from console import python
 
 
 @pytest.mark.slow
-def test_from_kafka_to_kafka_and_to_files(kafka_jars, servers, tmp_path):
+def test_from_kafka_to_kafka_and_to_files(kafka_jars, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(ct.__file__).parent.parent)}
-    command = [sys.executable, str(HERE / "kafka_driver.py"), "stream", servers, kafka_jars.spark, str(tmp_path)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
-    assert run.returncode == 0, (run.stdout + run.stderr)[-4000:]
+    script = Path(__file__).with_name("kafka_driver.py")
+    with kafka_broker.broker(kafka_jars.broker, tmp_path) as servers:
+        python(script, "stream", servers, kafka_jars.spark, tmp_path, env=environment)
     found = json.loads((tmp_path / "answer.json").read_text())
     matches = [(key, json.loads(text)) for key, text in found["matches"]]
     told = [(key, match["message_id"], match["key"], match["version"]) for key, match in matches]

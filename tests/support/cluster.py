@@ -7,12 +7,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import contrada as ct
+from console import wait_for
 from contrada import jit
 
 if TYPE_CHECKING:
@@ -61,11 +61,8 @@ def running(name: str, arguments: Sequence[str], cache: Path, log: Path) -> Iter
 
 def said(log: Path, pattern: str, seconds: int = 120) -> str:
     """What a daemon says, sooner or later."""
-    for _ in range(seconds * 5):
-        if found := re.search(pattern, log.read_text()):
-            return found[0]
-        time.sleep(0.2)
-    raise AssertionError(f"{pattern!r} is not in:\n{log.read_text()}")
+    found: re.Match[str] = wait_for(lambda: re.search(pattern, log.read_text()), seconds, log.read_text)
+    return found[0]
 
 
 @contextmanager

@@ -1,9 +1,12 @@
-"""`contrada` called in this process, and the lines of JSON that its commands read and write."""
+"""`contrada` called in this process, Python in others, and the lines of JSON that commands read and write."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,30 @@ from typer.testing import CliRunner
 from contrada.cli.main import app
 
 
-def contrada(*arguments: object, input: str | bytes | None = None) -> Any:
-    """Run a command; arguments may be paths and numbers."""
-    return CliRunner().invoke(app, list(map(str, arguments)), input=input)
+def contrada(*arguments: object, input: str | bytes | None = None, code: int | None = None) -> Any:
+    """Run a command; arguments may be paths and numbers. It must end with `code`, where one is given."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), input=input)
+    assert code in (None, result.exit_code), f"{arguments}: exit code {result.exit_code}\n{result.output}"
+    return result
+
+
+def python(
+    *arguments: object, code: int = 0, env: dict[str, str] | None = None, timeout: float = 900
+) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process of its own, which must end with `code`."""
+    command = [sys.executable, *map(str, arguments)]
+    run = subprocess.run(command, capture_output=True, text=True, env=env, timeout=timeout)
+    assert run.returncode == code, f"{command}: exit code {run.returncode}\n{run.stdout}{run.stderr}"
+    return run
+
+
+def wait_for(holds: Callable[[], Any], seconds: float, told: Callable[[], str] = str) -> Any:
+    """Wait until something holds and return it; after so many seconds fail with what `told` tells."""
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < end, f"not within {seconds} seconds: {told()}"
+        time.sleep(0.02)
+    return found
 
 
 def without_compiling(text: str) -> str:

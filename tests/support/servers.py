@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import contrada as ct
 from contrada.overlay.connecting import Door
@@ -44,3 +45,15 @@ async def eventually(holds: Callable[[], object], seconds: float = 20.0) -> None
             return
         await asyncio.sleep(0.02)
     assert holds()
+
+
+@asynccontextmanager
+async def joined(*servers: RecordingServer) -> AsyncIterator[tuple[RecordingServer, ...]]:
+    """Run servers as one tree; they are closed whatever happens, or later tests would be blamed."""
+    async with AsyncExitStack() as opened:
+        for k, one in enumerate(servers):
+            await opened.enter_async_context(one)
+            if k:
+                one.join(*(other.id for other in servers[: min(k, 3)]))
+        await eventually(lambda: sum(each.peer.state.parent is None for each in servers) == 1)
+        yield servers

@@ -27,21 +27,21 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from contrada.amounts import counted
-from contrada.cli.ending import FAULTS, errors_told
+from contrada.cli.ending import FAULTS
 from contrada.cli.options import argument, plain
 from contrada.cli.subscribing import Asking, parsed_subscriptions
 from contrada.cql2 import parse, to_json
 from contrada.errors import FilterError, FormatError, LimitError
 from contrada.formats.records import Rejected, json_records, opened
-from contrada.formats.subscriptions import read_subscription_table
+from contrada.formats.subscriptions import template_columns
 from contrada.formats.tables.subscription_rows import SubscriptionTable
 from contrada.geometry import Relation
 from contrada.model import Constraint, Filter, Predicate
@@ -58,7 +58,7 @@ STRICT_WORDS = {
 def check(
     filter: Annotated[str | None, argument("CQL2 text or JSON, @FILE, or - for standard input.")] = None,
     as_json: Annotated[bool, plain("Print the filter as CQL2 JSON.", "--json")] = False,
-    file: Annotated[Path | None, plain("Check a file of subscriptions; - for standard input.", "--file")] = None,
+    file: Annotated[Path | None, plain("Check a file of subscriptions; - for standard input.")] = None,
     format: Annotated[
         str | None, plain("Format of the file; default: by suffix or first bytes.", "--format", "-f")
     ] = None,
@@ -70,11 +70,9 @@ def check(
     """Check a filter or a file; the docstring of this module is the help page."""
     if (filter is None) == (file is None):
         raise typer.BadParameter("need a filter, or a file of subscriptions with --file")
-    with errors_told():
-        if file is not None:
-            raise typer.Exit(check_file(file, format, template, key))
-        assert filter is not None
-        raise typer.Exit(check_filter(_text(filter), as_json))
+    if file is not None:
+        raise typer.Exit(check_file(file, format, template, key))
+    raise typer.Exit(check_filter(_text(filter or ""), as_json))
 
 
 def check_filter(text: str, as_json: bool) -> int:
@@ -91,7 +89,7 @@ def check_filter(text: str, as_json: bool) -> int:
         typer.echo(f"{counted(len(predicate), 'filter')}, {counted(len(constraints), 'constraint')}")
         for part in predicate:
             typer.echo(f"  {part}")
-        if columns := list(dict.fromkeys(column.name for one in constraints for column in one.columns)):
+        if columns := template_columns(predicate):
             typer.echo(f"a template: needs the columns {', '.join(columns)} of a table")
     for line in (*warnings(predicate), *notes(predicate)):
         typer.echo(line, err=as_json)
@@ -135,28 +133,28 @@ def _strict_relation(constraint: Constraint) -> Relation | None:
     """Return the relation of STRICT_WORDS that a constraint tests or excludes, or None."""
     if constraint.kind is None or isinstance(constraint.operator, str):
         return None
-    asked = constraint.relations
-    return next((one for one in STRICT_WORDS if asked in (one | one, ~one)), None)
+    return next((one for one in STRICT_WORDS if constraint.relations in (one | one, ~one)), None)
 
 
-class Warned(NamedTuple):
-    """A filter that no message satisfies: its place, key, number among the filters of its subscription, and reason."""
-
-    source: str
-    unit: str
-    number: int
-    key: str | int | None
-    part: int
-    parts: int
-    reason: str
-
-    def __str__(self) -> str:
-        whose = "this subscription" if self.key is None else f"the subscription {self.key!r}"
-        which = whose if self.parts == 1 else f"filter {self.part} of {self.parts} of {whose}"
-        return f"{self.source}:{self.number}: warning: {which} can never match: {self.reason}"
+class Warned(Rejected):
+    """A filter that no message satisfies: the place of its subscription, and the warning as the reason."""
 
 
-def _line_of(item: Rejected | Warned, lines_of_items: Callable[[str], list[int]]) -> int:
+# Place and key of a subscription, and the number of a filter among all filters of it.
+Owner = tuple[str, str, int, str | int | None, int, int]
+
+
+def _warned(filters: Iterable[tuple[Owner, Filter]]) -> Iterator[Warned]:
+    """Yield a warning for each filter that no message satisfies."""
+    from contrada.simplification.conflicts import never_satisfied
+
+    for (source, unit, number, key, part, parts), reason in never_satisfied(filters):
+        whose = "this subscription" if key is None else f"the subscription {key!r}"
+        which = whose if parts == 1 else f"filter {part} of {parts} of {whose}"
+        yield Warned(source, unit, number, f"warning: {which} can never match: {reason}", "")
+
+
+def _line_of(item: Rejected, lines_of_items: Callable[[str], list[int]]) -> int:
     """Return the line of an item of a JSON file, counted from 1; of a line or a row its own number."""
     if item.unit != "item" or not Path(item.source).is_file():
         return item.number
@@ -186,23 +184,21 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
             good += item
         elif isinstance(item, str):
             typer.echo(item, err=True)
-        elif isinstance(item, Warned):
-            never += 1
-            typer.echo(str(item._replace(number=_line_of(item, lines))))
         else:
-            bad += 1
+            never += isinstance(item, Warned)
+            bad += not isinstance(item, Warned)
             typer.echo(f"{item.source}:{_line_of(item, lines)}: {item.reason}")
     warned = f", {counted(never, 'filter')} that can never match" if never else ""
     typer.echo(f"{counted(good, 'good subscription')}, {bad:,} bad{warned}", err=True)
     return FAULTS if bad else 0
 
 
-def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warned | str | int]:
+def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | str | int]:
     """Yield a rejection or 1 for each subscription, warnings in between, and notes at the end."""
-    from contrada.simplification.conflicts import BATCH_FILTERS, is_doubtful, never_satisfied
+    from contrada.simplification.conflicts import BATCH_FILTERS, is_doubtful
 
     found: dict[str, str] = {}
-    doubtful: list[tuple[tuple[str, str, int, str | int | None, int, int], Filter]] = []
+    doubtful: list[tuple[Owner, Filter]] = []
     for item in parsed_subscriptions(Asking(file, format, None, {})):
         if isinstance(item, Rejected):
             yield item
@@ -213,17 +209,16 @@ def _checked_filters(file: Path, format: str | None) -> Iterator[Rejected | Warn
             if is_doubtful(asked):
                 doubtful.append(((item.source, item.unit, item.number, item.key, part, len(item.predicate)), asked))
         if len(doubtful) >= BATCH_FILTERS:
-            yield from (Warned(*owner, reason) for owner, reason in never_satisfied(doubtful))
+            yield from _warned(doubtful)
             doubtful.clear()
         yield 1
-    yield from (Warned(*owner, reason) for owner, reason in never_satisfied(doubtful))
+    yield from _warned(doubtful)
     yield from found.values()
 
 
-def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | Warned | str | int]:
+def _checked_rows(file: Path, format: str | None, key: str, template: str) -> Iterator[Rejected | str | int]:
     """Yield a rejection for each bad row of a template, the number of good rows, warnings, and notes."""
-    predicate = parse(template)
-    found = read_subscription_table(str(file), predicate, format, key=key)
+    predicate, found = Asking(file, format, template, {"key": key}).rows()
     yield from found.rejected
     yield found.table.num_rows
     yield from warnings(predicate)
@@ -233,8 +228,8 @@ def _checked_rows(file: Path, format: str | None, key: str, template: str) -> It
 
 def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warned]:
     """Yield warnings for rows whose values make a filter impossible; faults of the template itself are left out."""
-    from contrada.formats.template_instances import Instances
-    from contrada.simplification.conflicts import never_satisfied, undecided
+    from contrada.formats.templates import Instances
+    from contrada.simplification.conflicts import undecided
 
     rows, known = found.table, _never(template)
     asked = {part: undecided(filter) for part, filter in enumerate(template, 1) if part not in known}
@@ -249,7 +244,7 @@ def _warned_rows(template: Predicate, found: SubscriptionTable) -> Iterator[Warn
         if isinstance(predicate, Predicate)
         for part, bound in zip(parts, predicate, strict=True)
     )
-    yield from (Warned(*owner, reason) for owner, reason in never_satisfied(filters))
+    yield from _warned(filters)
 
 
 def _text(filter: str) -> str:
@@ -259,6 +254,5 @@ def _text(filter: str) -> str:
             return sys.stdin.buffer.read().decode().strip()
         return Path(filter[1:]).read_text(encoding="utf-8").strip() if filter.startswith("@") else filter
     except UnicodeDecodeError as error:
-        raise FormatError(
-            f"{'standard input' if filter == '-' else filter[1:]} is not UTF-8: {error.reason}"
-        ) from error
+        name = "standard input" if filter == "-" else filter[1:]
+        raise FormatError(f"{name} is not UTF-8: {error.reason}") from error

@@ -20,27 +20,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from contrada.cli.ending import errors_told, require_spark
+from contrada.cli.ending import require_spark
 from contrada.cli.options import plain
 from contrada.errors import ContradaError
 
-Output = Annotated[Path, plain("Directory for data, tables and the report.", "--output", "-o")]
-Data = Annotated[Path | None, plain("Directory of your own data.")]
-Scale = Annotated[float, plain("Size of the generated district, as a factor.", min=0.01, max=100)]
-Seed = Annotated[int, plain("Random seed of the generated district.")]
-Master = Annotated[str | None, plain("Spark master; default: all cores of this machine.")]
+OUTPUT = Path("contrada-demo")
 
 
 def demo(
-    output: Output = Path("contrada-demo"), data: Data = None, scale: Scale = 1.0, seed: Seed = 7, master: Master = None
+    output: Annotated[Path, plain("Directory for data, tables and the report.", "--output", "-o")] = OUTPUT,
+    data: Annotated[Path | None, plain("Directory of your own data.")] = None,
+    scale: Annotated[float, plain("Size of the generated district, as a factor.", min=0.01, max=100)] = 1.0,
+    seed: Annotated[int, plain("Random seed of the generated district.")] = 7,
+    master: Annotated[str | None, plain("Spark master; default: all cores of this machine.")] = None,
 ) -> None:
     """Run the demonstration; the docstring of this module is the help page."""
-    with errors_told():
-        if data is not None and not data.is_dir():
-            raise ContradaError(f"{data} is not a directory")
-        require_spark()
-        from contrada.cli.spark.running import interruptible
-        from contrada.demo.run import Demo
+    if data is not None and not data.is_dir():
+        raise ContradaError(f"{data} is not a directory")
+    require_spark()
+    from contrada.cli.spark.running import interruptible
+    from contrada.demo.run import Demo
 
-        with interruptible() as interruption:
-            Demo(output, data, master).run(scale, seed, interruption.start)
+    with interruptible() as interruption:
+        Demo(output, data, master).run(scale, seed, interruption.start)

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import typer
@@ -94,9 +94,7 @@ def _raise_again(ignored: Any) -> None:
 
 def _drop_output() -> None:
     """Redirect standard output to the null device: Python would complain about a failed flush at exit."""
-    try:
+    with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
-    except OSError:
-        return

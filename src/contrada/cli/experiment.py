@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from contrada.cli.ending import errors_told
 from contrada.cli.options import plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
@@ -19,8 +18,8 @@ from contrada.installation import missing
 app = App(help="Measure the papers' tables and figures again.")
 
 JsonOption = Annotated[bool, plain("Print the results as one JSON object.", "--json")]
-OutputOption = Annotated[Path, plain("Directory for results and plots.", "--output")]
-SeedOption = Annotated[int, plain("Random seed.", "--seed")]
+OutputOption = Annotated[Path, plain("Directory for results and plots.")]
+SeedOption = Annotated[int, plain("Random seed.")]
 OUTPUT = Path("build/experiments")
 
 
@@ -29,7 +28,7 @@ def cover_tables(
     json: JsonOption = False,
     output: OutputOption = OUTPUT,
     seed: SeedOption = 7,
-    commands: Annotated[int, plain("Number of commands; 60,000 in the paper.", "--commands", min=1)] = 60_000,
+    commands: Annotated[int, plain("Number of commands; 60,000 in the paper.", min=1)] = 60_000,
 ) -> None:
     """Measure tables I and II of the covering paper: nodes visited and points compared by reporting mode k.
 
@@ -38,16 +37,15 @@ def cover_tables(
     from contrada.papers import result_file
     from contrada.papers.cover import tables as experiment
 
-    with errors_told():
-        with ProgressLine(is_wanted=True) as progress:
-            rows = list(experiment.measure(commands, seed, tell=progress.step))
-        settings = {"seed": seed, "commands": commands, "attributes": experiment.ATTRIBUTES}
-        result = result_file.save(output / "cover_tables.json", experiment.NAME, settings, rows)
-        result["trends"] = experiment.trends(rows)
-        if json:
-            typer.echo(json_module.dumps(result))
-        else:
-            _show_tables(rows, result["trends"], experiment.COUNTS)
+    with ProgressLine(is_wanted=True) as progress:
+        rows = list(experiment.measure(commands, seed, tell=progress.step))
+    settings = {"seed": seed, "commands": commands, "attributes": experiment.ATTRIBUTES}
+    result = result_file.save(output / "cover_tables.json", experiment.NAME, settings, rows)
+    result["trends"] = experiment.trends(rows)
+    if json:
+        typer.echo(json_module.dumps(result))
+    else:
+        _show_tables(rows, result["trends"], experiment.COUNTS)
 
 
 @app.command("cover-figures")
@@ -55,10 +53,8 @@ def cover_figures(
     json: JsonOption = False,
     output: OutputOption = OUTPUT,
     seed: SeedOption = 7,
-    commands: Annotated[
-        int, plain("Maximum number of commands; 100,000 in the paper.", "--commands", min=10)
-    ] = 100_000,
-    repeats: Annotated[int, plain("Number of runs; the fastest counts.", "--repeats", min=1)] = 3,
+    commands: Annotated[int, plain("Maximum number of commands; 100,000 in the paper.", min=10)] = 100_000,
+    repeats: Annotated[int, plain("Number of runs; the fastest counts.", min=1)] = 3,
     redraw: Annotated[bool, plain("Plot the results of an earlier run, without measuring.", "--redraw")] = False,
 ) -> None:
     """Measure figures 8 to 12 of the covering paper: run time by reporting mode, by dimension, by index.
@@ -68,21 +64,20 @@ def cover_figures(
     from contrada.papers import result_file
     from contrada.papers.cover import figures as experiment
 
-    with errors_told():
-        require_matplotlib()
-        path = output / "cover_figures.json"
-        if redraw:
-            result = result_file.load(path, experiment.NAME)
-        else:
-            with ProgressLine(is_wanted=True) as progress:
-                rows = list(experiment.measure(commands, seed, repeats, progress.step))
-            settings = {"seed": seed, "commands": commands, "repeats": repeats}
-            result = result_file.save(path, experiment.NAME, settings, rows)
-        drawn = experiment.draw(result["rows"], output)
-        if json:
-            typer.echo(json_module.dumps(result | {"plots": [str(plot) for plot in drawn]}))
-        else:
-            typer.echo("\n".join(str(written) for written in (path, *drawn)))
+    require_matplotlib()
+    path = output / "cover_figures.json"
+    if redraw:
+        result = result_file.load(path, experiment.NAME)
+    else:
+        with ProgressLine(is_wanted=True) as progress:
+            rows = list(experiment.measure(commands, seed, repeats, progress.step))
+        settings = {"seed": seed, "commands": commands, "repeats": repeats}
+        result = result_file.save(path, experiment.NAME, settings, rows)
+    drawn = experiment.draw(result["rows"], output)
+    if json:
+        typer.echo(json_module.dumps(result | {"plots": [str(plot) for plot in drawn]}))
+    else:
+        typer.echo("\n".join(str(written) for written in (path, *drawn)))
 
 
 def require_matplotlib() -> None:
@@ -100,15 +95,13 @@ def _show_tables(rows: list[dict[str, Any]], trends: list[dict[str, Any]], count
     for trend in trends:
         chosen = [row for row in rows if (row["p"], row["overflow"]) == (trend["p"], trend["overflow"])]
         limits = f"buckets of at most {trend['overflow']} points, merged below {chosen[0]['underflow']}"
-        table = Table(
-            "k", *counts, "queries_u", title=f"p = {trend['p']:.0%}, {limits}: thousands, the paper's in brackets"
-        )
+        title = f"p = {trend['p']:.0%}, {limits}: thousands, the paper's in brackets"
+        table = Table("k", *counts, "queries_u", title=title)
         for row in chosen:
             ours = [f"{row[count] / 1000:,.0f} ({row['paper'][count] / 1000:,.0f})" for count in counts]
             table.add_row(str(row["k"]), *ours, f"{row['queries_u']:,}")
         console.print(table)
         held = [name for name, holds in trend.items() if holds is True]
         broken = [name for name, holds in trend.items() if holds is False]
-        console.print(
-            f"holds: {', '.join(held) or 'nothing'}" + (f"; does not hold: {', '.join(broken)}" if broken else "")
-        )
+        rest = f"; does not hold: {', '.join(broken)}" if broken else ""
+        console.print(f"holds: {', '.join(held) or 'nothing'}{rest}")

@@ -34,61 +34,51 @@ import typer
 
 from contrada import pipeline
 from contrada.amounts import counted, rate
-from contrada.cli.ending import FAULTS, errors_told, fail, require_spark
+from contrada.cli.ending import FAULTS, fail, require_spark
 from contrada.cli.options import CARE, COORDINATES, Buffer, Master, Quiet, argument, check_exist, option, plain
 from contrada.cli.progress import UPDATE_SECONDS, ProgressLine
 from contrada.cli.rejections import MAX_SHOWN_REASONS, shortened
 
 if TYPE_CHECKING:
-    from contrada.pipeline.ingestion.ingesting import Ingested
-
-Sources = Annotated[
-    list[Path], argument("Files, or directories with all files below; formats may be mixed.", metavar="SOURCE")
-]
-Output = Annotated[Path, argument("New directory for the rows.", metavar="OUTPUT")]
-ToCrs = Annotated[str | None, option(COORDINATES, "Reproject all geometry to this CRS.")]
-Crs = Annotated[str | None, option(COORDINATES, "CRS of files that name none; 'none' for plain numbers.")]
-Layer = Annotated[str | None, plain("Layer to read from files that have several.")]
-Repair = Annotated[bool, option(CARE, "Repair invalid regions if possible.", "--repair")]
-Strict = Annotated[bool, option(CARE, "Exit with 1 if any row is quarantined.", "--strict")]
+    from contrada.pipeline.ingestion.dataset import Ingested
 
 
 def ingest(
-    sources: Sources,
-    output: Output,
-    to_crs: ToCrs = None,
+    sources: Annotated[
+        list[Path], argument("Files, or directories with all files below; formats may be mixed.", metavar="SOURCE")
+    ],
+    output: Annotated[Path, argument("New directory for the rows.", metavar="OUTPUT")],
+    to_crs: Annotated[str | None, option(COORDINATES, "Reproject all geometry to this CRS.")] = None,
     buffer: Buffer = None,
-    repair: Repair = False,
-    crs: Crs = None,
-    layer: Layer = None,
+    repair: Annotated[bool, option(CARE, "Repair invalid regions if possible.", "--repair")] = False,
+    crs: Annotated[str | None, option(COORDINATES, "CRS of files that name none; 'none' for plain numbers.")] = None,
+    layer: Annotated[str | None, plain("Layer to read from files that have several.")] = None,
     master: Master = None,
-    strict: Strict = False,
+    strict: Annotated[bool, option(CARE, "Exit with 1 if any row is quarantined.", "--strict")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Ingest files; the docstring of this module is the help page."""
     check_exist(sources)
     if output.exists() and (output.is_file() or any(output.iterdir())):
         raise typer.BadParameter(f"{output} exists and is not empty; use a new directory")
-    with errors_told():
-        require_spark()
-        from contrada.cli.spark.running import interruptible
+    require_spark()
+    from contrada.cli.spark.running import interruptible
 
-        with interruptible() as interruption, _spark_errors_told():
-            began = time.perf_counter()
-            spark = interruption.start(master)
-            with ProgressLine(not quiet) as progress:
-                progress.tell(lambda: "inspecting files")
-                options: dict[str, Any] = {"to_crs": to_crs, "buffer": buffer, "repair": repair, "crs": crs}
-                found = pipeline.ingest(spark, sources, layer=layer, **options)
-                with _watched(spark, progress, found.about.expected or 0):
-                    found.write(output)
-            counts = found.counts()
-            if not quiet:
-                for line in summary(found, output, time.perf_counter() - began):
-                    typer.echo(line, err=True)
-            found.unpersist()
-            is_bad = counts.quarantined and (strict or not counts.kept)
-            raise typer.Exit(FAULTS if is_bad else 0)
+    with interruptible() as interruption, _spark_errors_told():
+        began = time.perf_counter()
+        spark = interruption.start(master)
+        with ProgressLine(not quiet) as progress:
+            progress.tell(lambda: "inspecting files")
+            found = pipeline.ingest(spark, sources, layer=layer, to_crs=to_crs, buffer=buffer, repair=repair, crs=crs)
+            with _watched(spark, progress, found.about.expected or 0):
+                found.write(output)
+        counts = found.counts()
+        if not quiet:
+            for line in summary(found, output, time.perf_counter() - began):
+                typer.echo(line, err=True)
+        found.unpersist()
+        is_bad = counts.quarantined and (strict or not counts.kept)
+        raise typer.Exit(FAULTS if is_bad else 0)
 
 
 def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:

@@ -37,7 +37,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 
 from contrada.amounts import counted, rate
 from contrada.cli import options
-from contrada.cli.ending import FAULTS, INTERRUPTED, errors_told, require_spark
+from contrada.cli.ending import FAULTS, INTERRUPTED, require_spark
 from contrada.cli.message_reader import Intake, MessageBatch, MessageOptions
 from contrada.cli.options import CARE, COORDINATES, READ, SPARK, WRITE, ByUnit, argument, check_paths, names_in, option
 from contrada.cli.progress import ProgressLine
@@ -75,35 +75,17 @@ class SparkPlan(StrEnum):
     partitioned = "partitioned"
 
 
-class Buffered(StrEnum):
-    """The geometry that --buffer applies to."""
-
-    both = "both"
-    messages = "messages"
-    subscriptions = "subscriptions"
+Buffered = StrEnum("Buffered", ["both", "messages", "subscriptions"])  # the geometry that --buffer applies to
 
 
-Messages = Annotated[Path, argument("File, directory of files, or - for standard input.")]
-Subscriptions = Annotated[Path, argument("Rows of key, subscriber and filter; with --template, any rows.")]
-MessagesFormat = Annotated[str | None, option(READ, f"{INPUT_FORMATS}; default: by suffix or first bytes.")]
 ZonesFile = Annotated[Path | None, option(READ, "Regions of codes in CAP areas: rows of valueName, value, geometry.")]
-Crs = Annotated[str | None, option(COORDINATES, "CRS of messages that name none; 'none' for plain numbers.")]
-BufferOf = Annotated[Buffered, option(COORDINATES, "What --buffer applies to.")]
-CsvSafe = Annotated[bool, option(WRITE, "CSV: put an apostrophe before formulas.", "--csv-safe")]
-Explain = Annotated[str | None, option(WRITE, "Explain why each message matches this key or not, instead.")]
-Limit = Annotated[int, option(WRITE, "With --explain: maximum number of messages; 0 for all.", min=0)]
-Threads = Annotated[int | None, option(CARE, "Number of threads; default: one per core.", min=1)]
-Spark = Annotated[bool, option(SPARK, "Match on Spark: on all cores, or at --master.", "--spark")]
-Master = Annotated[str | None, option(SPARK, "With --spark: the master, such as spark://host:7077 or yarn.")]
 Artifacts = Annotated[
     str | None, option(SPARK, "With --master: directory or URI, shared by all machines, for the compiled table.")
 ]
 PlanOption = Annotated[
     SparkPlan,
     option(
-        SPARK,
-        "With --spark: broadcast puts the whole table in every worker, partitioned a part; auto goes by size.",
-        "--plan",
+        SPARK, "With --spark: broadcast puts the whole table in every worker, partitioned a part; auto goes by size."
     ),
 ]
 Partitions = Annotated[
@@ -112,33 +94,33 @@ Partitions = Annotated[
 
 
 def match(
-    messages: Messages,
-    subscriptions: Subscriptions,
+    messages: Annotated[Path, argument("File, directory of files, or - for standard input.")],
+    subscriptions: Annotated[Path, argument("Rows of key, subscriber and filter; with --template, any rows.")],
     template: options.Template = None,
     key: options.Key = None,
     subscriber: options.Subscriber = None,
     id: options.Id = None,
-    messages_format: MessagesFormat = None,
+    messages_format: Annotated[str | None, option(READ, f"{INPUT_FORMATS}; default: by suffix or first bytes.")] = None,
     subscriptions_format: options.SubscriptionsFormat = None,
     times: options.Times = None,
     zones: ZonesFile = None,
-    crs: Crs = None,
+    crs: Annotated[str | None, option(COORDINATES, "CRS of messages that name none; 'none' for plain numbers.")] = None,
     subscriptions_crs: options.SubscriptionsCrs = None,
     to_crs: options.ToCrs = None,
     buffer: options.Buffer = None,
-    buffer_of: BufferOf = Buffered.both,
+    buffer_of: Annotated[Buffered, option(COORDINATES, "What --buffer applies to.")] = Buffered.both,
     output: options.Output = None,
     format: options.Format = None,
-    csv_safe: CsvSafe = False,
+    csv_safe: Annotated[bool, option(WRITE, "CSV: put an apostrophe before formulas.", "--csv-safe")] = False,
     by: options.ByOption = ByUnit.subscription,
-    explain: Explain = None,
-    limit: Limit = 20,
+    explain: Annotated[str | None, option(WRITE, "Explain why each message matches this key or not, instead.")] = None,
+    limit: Annotated[int, option(WRITE, "With --explain: maximum number of messages; 0 for all.", min=0)] = 20,
     reject: options.RejectFile = None,
     strict: options.Strict = False,
     quiet: options.Quiet = False,
-    threads: Threads = None,
-    spark: Spark = False,
-    master: Master = None,
+    threads: Annotated[int | None, option(CARE, "Number of threads; default: one per core.", min=1)] = None,
+    spark: Annotated[bool, option(SPARK, "Match on Spark: on all cores, or at --master.", "--spark")] = False,
+    master: Annotated[str | None, option(SPARK, "With --spark: the master, such as spark://host:7077 or yarn.")] = None,
     artifacts: Artifacts = None,
     plan: PlanOption = SparkPlan.auto,
     partitions: Partitions = None,
@@ -150,29 +132,23 @@ def match(
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs need --template")
     check_spark(spark, [master, artifacts, partitions], plan, partitions)
     check_paths([messages, subscriptions, zones], [output, reject])
-    with errors_told():
-        read = {"times": names_in(times), "to_crs": to_crs}
-        around_messages = None if buffer_of is Buffered.subscriptions else buffer
-        around_rows = None if buffer_of is Buffered.messages else buffer
-        known = None if zones is None else read_zones(zones)
-        of_messages = {**read, "zones": known, "crs": crs, "buffer": around_messages}
-        names = {"key": key or "key", "subscriber": subscriber or "subscriber"}
-        of_rows = {**read, **names, "crs": subscriptions_crs, "buffer": around_rows}
-        reading = MessageOptions(messages_format, of_messages, id)
-        asking = Asking(subscriptions, subscriptions_format, template, of_rows)
-        rest = (reject, strict, quiet, threads, explain, limit, csv_safe)
-        work = MatchPlan(messages, reading, asking, output, format, by.value, *rest)
-        raise typer.Exit(_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
-
-
-def _on_spark(
-    work: MatchPlan, master: str | None, artifacts: str | None, plan: SparkPlan, partitions: int | None
-) -> int:
+    read = {"times": names_in(times), "to_crs": to_crs}
+    around_messages = None if buffer_of is Buffered.subscriptions else buffer
+    around_rows = None if buffer_of is Buffered.messages else buffer
+    known = None if zones is None else read_zones(zones)
+    of_messages = {**read, "zones": known, "crs": crs, "buffer": around_messages}
+    names = {"key": key or "key", "subscriber": subscriber or "subscriber"}
+    of_rows = {**read, **names, "crs": subscriptions_crs, "buffer": around_rows}
+    reading = MessageOptions(messages_format, of_messages, id)
+    asking = Asking(subscriptions, subscriptions_format, template, of_rows)
+    rest = (reject, strict, quiet, threads, explain, limit, csv_safe)
+    work = MatchPlan(messages, reading, asking, output, format, by.value, *rest)
+    if not spark:
+        raise typer.Exit(run(work))
     require_spark()
-    from contrada.cli.spark.match import run_on_spark
-    from contrada.cli.spark.tables import PartitionPlan
+    from contrada.cli.spark.match import PartitionPlan, run_on_spark
 
-    return run_on_spark(work, master, artifacts, PartitionPlan(plan.value, partitions))
+    raise typer.Exit(run_on_spark(work, master, artifacts, PartitionPlan(plan.value, partitions)))
 
 
 def check_spark(spark: bool, options: list[str | int | None], plan: SparkPlan, partitions: int | None) -> None:
@@ -240,11 +216,11 @@ def run(plan: MatchPlan) -> int:
 
 def subscribed(plan: MatchPlan, rejections: Rejections, progress: ProgressLine) -> ForwardingTable:
     """Build the table of the good subscriptions; the others are rejected."""
-    table = table_of(
-        plan.asking,
-        partial(rejections.add, what="subscription"),
-        lambda count: progress.tell(lambda: counted(count, "subscription")),
-    )
+
+    def added(count: int) -> None:
+        progress.tell(lambda: counted(count, "subscription"))
+
+    table = table_of(plan.asking, partial(rejections.add, what="subscription"), added)
     rejections.flush()  # messages may be long in coming
     return table
 
@@ -269,9 +245,7 @@ def summary(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> Ite
         yield f"matches:       {counts.matches:,}{kind}, for {counts.matched:,} of the messages"
         yield f"time:          {seconds:.2f} s, {rate(counts.messages, seconds, 'message')}"
         yield from counts.census.lines()
-    if rejections.counts:
-        yield "rejected:"
-        yield from rejections.lines()
+    yield from rejections.lines()
 
 
 def answered(
@@ -317,7 +291,9 @@ def _explain_messages(
     key = _key_in(table, plan.explain or "")
     is_chosen = plan.format is not None or plan.output is not None
     is_json = chosen_format(plan.format, plan.output) is ResultFormat.ndjson and is_chosen
-    out: IO[str] = sys.stdout if plan.output is None else plan.output.open("w", encoding="utf-8")
+    opened: AbstractContextManager[IO[str]] = (
+        nullcontext(sys.stdout) if plan.output is None else plan.output.open("w", encoding="utf-8")
+    )
 
     def take(batch: MessageBatch) -> None:
         for k, message in enumerate(batch.messages):
@@ -337,13 +313,8 @@ def _explain_messages(
                 raise Enough
         out.flush()
 
-    try:
-        with suppress(Enough):
-            _intake(plan, take, rejections).run(plan.messages)
-    finally:
-        out.flush()
-        if plan.output is not None:
-            out.close()
+    with opened as out, suppress(Enough):
+        _intake(plan, take, rejections).run(plan.messages)
 
 
 def _intake(plan: MatchPlan, take: Callable[[MessageBatch], None], rejections: Rejections) -> Intake:
@@ -359,6 +330,5 @@ def _key_in(table: ForwardingTable, text: str) -> str | int:
     if text.lstrip("-").isdecimal() and int(text) in table:
         return int(text)
     close = difflib.get_close_matches(text, map(str, table), 3) if len(table) <= 100_000 else []
-    raise UnknownKeyError(
-        f"no subscription has the key {text!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
-    )
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    raise UnknownKeyError(f"no subscription has the key {text!r}{hint}")

@@ -9,7 +9,7 @@ import select
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -64,9 +64,8 @@ class Intake:
         self._reading, self._take, self._reject, self._pause = reading, take, reject, pause
         # Geometry that is reprojected or buffered, and text that is a time, are read value by value.
         self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name != "zones")
-        self._pending: list[dict[str, Any]] = []
-        self._ids: list[str | int] = []
-        self._places: list[Place] = []
+        self._id_names = IDENTIFIERS if reading.id is None else (reading.id,)
+        self._pending: list[tuple[dict[str, Any], str | int, Place]] = []  # messages, identifiers and places
         self._several = several  # several files: a number alone does not identify a message
         self.position: Callable[[], tuple[int, int]] | None = None  # returns bytes read and in total
 
@@ -99,8 +98,8 @@ class Intake:
         """Process the pending messages."""
         if not self._pending:
             return
-        messages, ids, places = self._pending, self._ids, self._places
-        self._pending, self._ids, self._places = [], [], []
+        messages, ids, places = map(list, zip(*self._pending, strict=True))
+        self._pending = []
         self._take(MessageBatch(messages, ids, places, lambda k: message_text(messages[k]), {}))
 
     def _read_each(self, ready: OpenFile) -> None:
@@ -110,28 +109,23 @@ class Intake:
                 continue
             place = (ready.name, item.unit, item.number)
             try:
-                self._ids.append(self._identifier(item.message.get, place))
+                self._pending.append((item.message, self._identifier(item.message.get, place), place))
             except FormatError as error:
                 self._reject(Rejected(*place, str(error), message_text(item.message)))
-                continue
-            self._places.append(place)
-            self._pending.append(item.message)
             if len(self._pending) >= BATCH_MESSAGES:
                 self.flush()
 
     def _identifier(self, value_of: Callable[[str], Any], place: Place) -> str | int:
         """Return the identifier of a message: the named attribute, a usual one, or its number."""
-        named = self._reading.id
-        if named is not None:
-            value = value_of(named)
-            if value is None:
-                raise FormatError(f"need attribute {named!r} to identify the message")
-            return value if isinstance(value, str | int) and not isinstance(value, bool) else str(value)
-        for name in IDENTIFIERS:
+        for name in self._id_names:
             value = value_of(name)
-            if value is not None and isinstance(value, str | int) and not isinstance(value, bool):
+            if isinstance(value, str | int) and not isinstance(value, bool):
                 return value
-        return f"{Path(place[0]).name}:{place[2]}" if self._several else place[2]
+        if self._reading.id is None:
+            return f"{Path(place[0]).name}:{place[2]}" if self._several else place[2]
+        if value is None:
+            raise FormatError(f"need attribute {name!r} to identify the message")
+        return str(value)
 
     def _read_rows(self, ready: OpenFile) -> None:
         """Process a file of rows as tables, which is faster than row by row."""
@@ -147,23 +141,17 @@ class Intake:
         import pyarrow as pa
 
         first = 0
-        tables = read_batches(ready.stream, ready.format)
-        while True:
-            try:
-                table = next(tables)
-            except StopIteration:
-                return
-            except (pa.ArrowException, OSError, ContradaError) as error:
-                self._reject(Rejected(ready.name, "row", first, f"the file cannot be read from here on: {error}", ""))
-                return
-            first += table.num_rows
-            yield table
+        try:
+            for table in read_batches(ready.stream, ready.format):
+                first += table.num_rows
+                yield table
+        except (pa.ArrowException, OSError, ContradaError) as error:
+            self._reject(Rejected(ready.name, "row", first, f"the file cannot be read from here on: {error}", ""))
 
     def _row_identifiers(self, table: Any, places: Sequence[Place]) -> tuple[list[str | int], dict[int, str]]:
         """Return the identifiers of the rows of a table, and why some have none."""
-        names = IDENTIFIERS if self._reading.id is None else (self._reading.id,)
-        plain = attributes_of(table, names)
-        columns = {name: values_of(plain.column(name)) for name in names if name in plain.column_names}
+        plain = attributes_of(table, self._id_names)
+        columns = {name: values_of(plain.column(name)) for name in self._id_names if name in plain.column_names}
         ids: list[str | int] = []
         bad: dict[int, str] = {}
         for row, place in enumerate(places):
@@ -181,26 +169,21 @@ class Intake:
 @contextmanager
 def _stream(path: Path, before_waiting: Callable[[], None]) -> Iterator[BinaryIO]:
     """Open a file; `before_waiting` is called when a pipe has no input."""
-    if str(path) == "-":
-        if sys.stdin is None:
-            raise FormatError("standard input is closed")
+    is_stdin = str(path) == "-"
+    if is_stdin and sys.stdin is None:
+        raise FormatError("standard input is closed")
+    opened: AbstractContextManager[BinaryIO] = nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb")
+    with opened as file:
         try:
-            number = sys.stdin.buffer.fileno()
+            number = file.fileno()
+            is_whole = not is_stdin and stat.S_ISREG(os.fstat(number).st_mode)
         except (OSError, AttributeError):  # standard input that is no file, as in tests
-            yield sys.stdin.buffer
-            return
-        yield _arriving(number, "standard input", before_waiting)
-        return
-    with path.open("rb") as file:
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            is_whole = True
+        if is_whole:
             yield file
         else:
-            yield _arriving(file.fileno(), str(path), before_waiting)
-
-
-def _arriving(number: int, name: str, before_waiting: Callable[[], None]) -> BinaryIO:
-    stream: BinaryIO = io.BufferedReader(_Arriving(number, name, before_waiting), 1 << 16)
-    return stream
+            name = "standard input" if is_stdin else str(path)
+            yield io.BufferedReader(_Arriving(number, name, before_waiting), 1 << 16)
 
 
 class _Arriving(io.RawIOBase):
@@ -220,13 +203,11 @@ class _Arriving(io.RawIOBase):
 
 def _position(stream: BinaryIO) -> Callable[[], tuple[int, int]] | None:
     """Return a function for the bytes read and the file size; None if unknown."""
-    if not stream.seekable():
-        return None
     try:
         size = os.fstat(stream.fileno()).st_size
     except OSError:
         return None
-    return lambda: (stream.tell(), size)
+    return (lambda: (stream.tell(), size)) if stream.seekable() else None
 
 
 def message_text(message: dict[str, Any]) -> str:

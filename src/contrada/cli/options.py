@@ -57,10 +57,8 @@ Output = Annotated[Path | None, option(WRITE, "Output file; default: standard ou
 Format = Annotated[
     ResultFormat | None, option(WRITE, "Default: by the suffix of --output, or ndjson.", "--format", "-f")
 ]
-ByOption = Annotated[ByUnit, option(WRITE, "Write a line per subscription, or per subscriber.", "--by")]
-RejectFile = Annotated[
-    Path | None, option(CARE, "File for rejections: newline JSON of place, reason, text.", "--reject")
-]
+ByOption = Annotated[ByUnit, option(WRITE, "Write a line per subscription, or per subscriber.")]
+RejectFile = Annotated[Path | None, option(CARE, "File for rejections: newline JSON of place, reason, text.")]
 Strict = Annotated[bool, option(CARE, "Exit with 1 if anything is rejected.", "--strict")]
 Quiet = Annotated[bool, option(CARE, "Print no summary and no progress.", "--quiet", "-q")]
 Master = Annotated[str | None, option(RUNNING, "Spark master; default: all cores of this machine.")]

@@ -3,53 +3,31 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from enum import StrEnum
 from math import inf
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from contrada.amounts import counted
 from contrada.cli import overlay_peer
-from contrada.cli.ending import errors_told
 from contrada.cli.experiment import require_matplotlib
 from contrada.cli.options import Degree, Distribution, Sketch, degree_of, plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
 from contrada.errors import OverlayError
 
-if TYPE_CHECKING:
-    from contrada.overlay.simulation.simulator import Simulator
-
 app = App(help="An overlay of peers that routes messages by content: the DR-tree.")
-app.command(help=overlay_peer.PEER)(overlay_peer.peer)
-app.command(help=overlay_peer.PUBLISH)(overlay_peer.publish)
+app.command()(overlay_peer.peer)
+app.command()(overlay_peer.publish)
 
 
-class Split(StrEnum):
-    """Methods to split a node with too many children."""
-
-    quadratic = "quadratic"
-    linear = "linear"
-    rstar = "rstar"
-
-
-class Choose(StrEnum):
-    """Methods by which a new peer descends the tree."""
-
-    r = "r"
-    rstar = "rstar"
-
-
-class Cover(StrEnum):
-    """Rules for the peer that holds a node."""
-
-    mbr = "mbr"
-    own = "own"
+Split = StrEnum("Split", ["quadratic", "linear", "rstar"])  # methods to split a node with too many children
+Choose = StrEnum("Choose", ["r", "rstar"])  # methods by which a new peer descends the tree
+Cover = StrEnum("Cover", ["mbr", "own"])  # rules for the peer that holds a node
 
 
 SplitOption = Annotated[Split, plain("How a node with too many children is split.")]
@@ -57,7 +35,6 @@ ChooseOption = Annotated[
     Choose | None, plain("How a new peer descends: by area (r), or by overlap at the end (rstar); default: as --split.")
 ]
 SeedOption = Annotated[int, plain("Random seed; equal seeds give equal runs.", min=0)]
-JsonOption = Annotated[bool, plain("Print one JSON object.", "--json")]
 
 
 @app.command()
@@ -74,7 +51,7 @@ def simulate(
     degree: Degree = "5,10",
     distribution: Distribution = "zipf-25:75",
     seed: SeedOption = 1,
-    as_json: JsonOption = False,
+    as_json: Annotated[bool, plain("Print one JSON object.", "--json")] = False,
 ) -> None:
     """Build a tree by joins and send messages from its root, as the paper's evaluation does.
 
@@ -86,20 +63,17 @@ def simulate(
     """
     from contrada.papers.overlay.run import Setting, measure
 
-    with errors_told():
-        least, most = degree_of(degree)
-        how = choose.value if choose is not None else default_choice(split)
-        setting = Setting(
-            subscriptions, messages, dimensions, split.value, how, cover.value, sketch, least, most, distribution, seed
-        )
-        with ProgressLine(is_wanted=True) as progress:
-            row = measure(setting, progress.step)
-        typer.echo(json.dumps(row) if as_json else "\n".join(told(row)))
+    least, most = degree_of(degree)
+    tree = split.value, chosen_way(choose, split), cover.value, sketch, least, most
+    setting = Setting(subscriptions, messages, dimensions, *tree, distribution, seed)
+    with ProgressLine(is_wanted=True) as progress:
+        row = measure(setting, progress.step)
+    typer.echo(json.dumps(row) if as_json else "\n".join(told(row)))
 
 
-def default_choice(split: Split) -> str:
-    """Return the choice that goes with a split: rstar with rstar, else r."""
-    return "rstar" if split is Split.rstar else "r"
+def chosen_way(choose: Choose | None, split: Split) -> str:
+    """Return how a new peer descends; by default rstar goes with the split rstar, else r."""
+    return choose.value if choose is not None else "rstar" if split is Split.rstar else "r"
 
 
 def told(row: dict[str, Any]) -> list[str]:
@@ -150,18 +124,17 @@ def churn(
     from contrada.overlay.simulation.network import Network
     from contrada.papers.overlay.churn import measure_churn
 
-    with errors_told():
-        least, most = degree_of(degree)
-        rules = Rules(least, most, choose.value if choose is not None else default_choice(split), split.value)
-        network = Network(latency, jitter, loss, doubling, resend)
-        rates = Churn(joins, leaves, crashes, corruptions, messages)
-        rows = []
-        for each in range(seed, seed + seeds):
-            row = measure_churn(peers, seconds, rates, network, rules, distribution, each)
-            typer.echo(json.dumps(row) if as_json else "\n".join(told_churn(row)))
-            rows.append(row)
-        if seeds > 1 and not as_json:
-            typer.echo(told_seeds(rows))
+    least, most = degree_of(degree)
+    rules = Rules(least, most, chosen_way(choose, split), split.value)
+    network = Network(latency, jitter, loss, doubling, resend)
+    rates = Churn(joins, leaves, crashes, corruptions, messages)
+    rows = []
+    for each in range(seed, seed + seeds):
+        row = measure_churn(peers, seconds, rates, network, rules, distribution, each)
+        typer.echo(json.dumps(row) if as_json else "\n".join(told_churn(row)))
+        rows.append(row)
+    if seeds > 1 and not as_json:
+        typer.echo(told_seeds(rows))
 
 
 def told_churn(row: dict[str, Any]) -> list[str]:
@@ -187,11 +160,13 @@ def told_seeds(rows: list[dict[str, Any]]) -> str:
     )
 
 
+PICTURES = (".svg", ".png", ".pdf")
+ROWS = Path("build/overlay/rows.ndjson")
+
+
 @app.command()
 def evaluate(
-    rows: Annotated[Path, plain("File of rows; rows in it are not computed again.")] = Path(
-        "build/overlay/rows.ndjson"
-    ),
+    rows: Annotated[Path, plain("File of rows; rows in it are not computed again.")] = ROWS,
     seeds: Annotated[int, plain("Number of seeds, from 1 on.", min=1)] = 5,
     processes: Annotated[int, plain("Number of simultaneous runs.", min=1)] = 2,
     scale: Annotated[float, plain("Factor for smaller trees, for a trial.", min=0.001, max=1)] = 1.0,
@@ -202,25 +177,21 @@ def evaluate(
     from contrada.papers.overlay import plots as overlay_plots
     from contrada.papers.overlay import tables as overlay_tables
 
-    with errors_told():
-        require_matplotlib()
-        settings = overlay_figures.settings_of(range(1, seeds + 1), scale)
+    require_matplotlib()
+    settings = overlay_figures.settings_of(range(1, seeds + 1), scale)
 
-        def tell(done: int, total: int, row: dict[str, Any]) -> None:
-            space = counted(row["dimensions"], "dimension")
-            about = f"{row['subscriptions']:,} {row['distribution']}, {space}, {row['split']}"
-            about += " with sketches" if row["sketch"] else ""
-            percent = 100 * row["false_positive_ratio"]
-            typer.echo(f"{done}/{total} {about}, {row['least']},{row['most']}: {percent:.3f} %", err=True)
+    def tell(done: int, total: int, row: dict[str, Any]) -> None:
+        space = counted(row["dimensions"], "dimension")
+        about = f"{row['subscriptions']:,} {row['distribution']}, {space}, {row['split']}"
+        about += " with sketches" if row["sketch"] else ""
+        percent = 100 * row["false_positive_ratio"]
+        typer.echo(f"{done}/{total} {about}, {row['least']},{row['most']}: {percent:.3f} %", err=True)
 
-        overlay_figures.run(settings, rows, processes, tell)
-        found = overlay_figures.read_rows(rows)
-        for path in overlay_plots.plot(found, figures or rows.parent, scale=scale):
-            typer.echo(path)
-        typer.echo(overlay_tables.tables(found, scale))
-
-
-PICTURES = (".svg", ".png", ".pdf")
+    overlay_figures.run(settings, rows, processes, tell)
+    found = overlay_figures.read_rows(rows)
+    for path in overlay_plots.plot(found, figures or rows.parent, scale=scale):
+        typer.echo(path)
+    typer.echo(overlay_tables.tables(found, scale))
 
 
 @app.command()
@@ -234,11 +205,9 @@ def show(
     degree: Degree = "2,5",
     distribution: Distribution = "uniform-25:75",
     seed: Annotated[int, plain("Random seed; equal seeds give equal trees.", min=0)] = 1,
-    message: Annotated[
-        str | None, plain("Position of a message: one number per dimension.", show_default=False)
-    ] = None,
-    at: Annotated[int | None, plain("Peer that publishes the message; default: the root.", show_default=False)] = None,
-    trace: Annotated[Path | None, plain("Trace to replay instead of building a new tree.", show_default=False)] = None,
+    message: Annotated[str | None, plain("Position of a message: one number per dimension.")] = None,
+    at: Annotated[int | None, plain("Peer that publishes the message; default: the root.")] = None,
+    trace: Annotated[Path | None, plain("Trace to replay instead of building a new tree.")] = None,
 ) -> None:
     """Draw an overlay: its tree, in two dimensions its nested boxes, and the path of one message.
 
@@ -250,36 +219,27 @@ def show(
     """
     from contrada.overlay.boxes import point_box
     from contrada.overlay.simulation.drawing import draw
-
-    with errors_told():
-        if output.suffix.lower() not in PICTURES:
-            raise OverlayError(f"--output {output}: need one of the suffixes {', '.join(PICTURES)}")
-        require_matplotlib()
-        if trace is not None:
-            from contrada.overlay.simulation.trace import replay
-
-            simulator = replay(trace)
-        else:
-            simulator = _grown(subscriptions, dimensions, split, choose, sketch, degree, distribution, seed)
-        spread = None
-        if message is not None:
-            if simulator.network is not None:
-                raise OverlayError("--message does not work with the trace of a network")
-            spread = simulator.publish(point_box(_numbers(message)), simulator.root if at is None else at)
-        typer.echo(draw(simulator, output, spread))
-
-
-def _grown(
-    subscriptions: int, dimensions: int, split: str, choose: str, sketch: int, degree: str, distribution: str, seed: int
-) -> Simulator:
-
+    from contrada.overlay.simulation.trace import replay
     from contrada.papers.overlay.run import Setting, build
     from contrada.papers.overlay.workload import draw_subscriptions
 
-    least, most = degree_of(degree)
-    setting = replace(Setting(), split=split, choose=choose, sketch=sketch, least=least, most=most, seed=seed)
-    boxes = draw_subscriptions(subscriptions, dimensions, distribution, np.random.default_rng(seed))
-    return build(boxes, setting, lambda what, done, total: None)
+    if output.suffix.lower() not in PICTURES:
+        raise OverlayError(f"--output {output}: need one of the suffixes {', '.join(PICTURES)}")
+    require_matplotlib()
+    if trace is not None:
+        simulator = replay(trace)
+    else:
+        least, most = degree_of(degree)
+        setting = Setting(split=split, choose=choose, sketch=sketch, least=least, most=most, seed=seed)
+        simulator = build(
+            draw_subscriptions(subscriptions, dimensions, distribution, np.random.default_rng(seed)), setting
+        )
+    spread = None
+    if message is not None:
+        if simulator.network is not None:
+            raise OverlayError("--message does not work with the trace of a network")
+        spread = simulator.publish(point_box(_numbers(message)), simulator.root if at is None else at)
+    typer.echo(draw(simulator, output, spread))
 
 
 def _numbers(text: str) -> list[float]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrada.cli.ending import FAULTS, errors_told
+from contrada.cli.ending import FAULTS
 from contrada.cli.options import Degree, Sketch, argument, degree_of, option, plain
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, OverlayError
@@ -26,42 +26,15 @@ if TYPE_CHECKING:
 
 ACCESS = "Access control"
 CLOSING_SECONDS = 2.0  # time for writing pending lines to standard output when a peer ends
-SecretFile = Annotated[Path | None, option(ACCESS, "File with the secret that all peers share.", show_default=False)]
-TlsCert = Annotated[Path | None, option(ACCESS, "Certificate of this peer (PEM).", show_default=False)]
-TlsKey = Annotated[Path | None, option(ACCESS, "Private key of the certificate (PEM).", show_default=False)]
-TlsCa = Annotated[
-    Path | None, option(ACCESS, "Authority that must have signed the certificates of peers (PEM).", show_default=False)
-]
-
-PEER = """\
-Run one peer; every message that matches a subscription is printed as a line of JSON.
-
-The first peer joins no other and sets the rules of the overlay: --dimensions (default: the attributes it subscribes \
-to), --degree, --split, --choose, --sketch and --period. Later peers get the rules from the peer they join. On SIGINT, \
-SIGTERM and when its standard output is closed (exit code 141), a peer leaves in order; a killed peer is detected by \
-its neighbours. Lines wait for a slow reader up to a limit, then they are dropped with a complaint on standard error. \
-The limits on output, connections, frames and notes are in docs/limitations.md.
-
-\b
-The first peer, and another:
-  contrada overlay peer --listen 127.0.0.1:7000 --dimensions price,area:region --subscribe "price < 10"
-  contrada overlay peer --join 127.0.0.1:7000 --subscribe "overlaps(area, BBOX(0, 0, 4, 4))"
-A message:
-  contrada overlay publish --to 127.0.0.1:7000 '{"price": 5}'
-"""
-
-PUBLISH = """\
-Publish messages through a peer: JSON, GeoJSON Features or CloudEvents as arguments, or - for lines of standard input.
-
-Prints the key of each message. Exits with 1 if a message is refused, and prints the reason.
-"""
+SecretFile = Annotated[Path | None, option(ACCESS, "File with the secret that all peers share.")]
+TlsCert = Annotated[Path | None, option(ACCESS, "Certificate of this peer (PEM).")]
+TlsKey = Annotated[Path | None, option(ACCESS, "Private key of the certificate (PEM).")]
+TlsCa = Annotated[Path | None, option(ACCESS, "Authority that must have signed the certificates of peers (PEM).")]
 
 
 def peer(
     subscribe: Annotated[list[str], plain("CQL2 filter of this peer; may be given several times.")],
-    dimensions: Annotated[
-        str | None, plain("Attributes to route by: numbers, or name:region.", show_default=False)
-    ] = None,
+    dimensions: Annotated[str | None, plain("Attributes to route by: numbers, or name:region.")] = None,
     listen: Annotated[str, plain("HOST:PORT to listen on; port 0: any free port.")] = "127.0.0.1:0",
     advertise: Annotated[str | None, plain("HOST:PORT at which other peers reach this one; default: --listen.")] = None,
     join: Annotated[
@@ -78,23 +51,35 @@ def peer(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
 ) -> None:
-    """Run a peer until a signal; the help text is PEER."""
+    """Run one peer; every message that matches a subscription is printed as a line of JSON.
+
+    The first peer joins no other and sets the rules of the overlay: --dimensions (default: the attributes it subscribes
+    to), --degree, --split, --choose, --sketch and --period. Later peers get the rules from the peer they join. On
+    SIGINT, SIGTERM and when its standard output is closed (exit code 141), a peer leaves in order; a killed peer is
+    detected by its neighbours. Lines wait for a slow reader up to a limit, then they are dropped with a complaint on
+    standard error. The limits on output, connections, frames and notes are in docs/limitations.md.
+
+    \b
+    The first peer, and another:
+      contrada overlay peer --listen 127.0.0.1:7000 --dimensions price,area:region --subscribe "price < 10"
+      contrada overlay peer --join 127.0.0.1:7000 --subscribe "overlaps(area, BBOX(0, 0, 4, 4))"
+    A message:
+      contrada overlay publish --to 127.0.0.1:7000 '{"price": 5}'
+    """
     from contrada.overlay.rules import Rules
     from contrada.overlay.serving import PeerServer, discover
     from contrada.overlay.space import PeerQueries, Space
 
-    with errors_told():
-        predicates = [parse(text) for text in subscribe]
-        door = _door(secret_file, tls_cert, tls_key, tls_ca)
-        if join and dimensions is None:
-            space, rules = asyncio.run(discover(join, door))
-        else:
-            space = Space.of(predicates) if dimensions is None else Space.parse(dimensions)
-            least, most = degree_of(degree)
-            rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
-        asked = PeerQueries(predicates, space)
-        server = PeerServer(listen, asked, space, rules, _lost, door, advertise)
-        asyncio.run(_serve(server, join or []))
+    predicates = [parse(text) for text in subscribe]
+    door = _door(secret_file, tls_cert, tls_key, tls_ca)
+    if join and dimensions is None:
+        space, rules = asyncio.run(discover(join, door))
+    else:
+        space = Space.of(predicates) if dimensions is None else Space.parse(dimensions)
+        least, most = degree_of(degree)
+        rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
+    server = PeerServer(listen, PeerQueries(predicates, space), space, rules, _lost, door, advertise)
+    asyncio.run(_serve(server, join or []))
 
 
 def publish(
@@ -105,20 +90,21 @@ def publish(
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
 ) -> None:
-    """Publish messages through a peer; the help text is PUBLISH."""
+    """Publish messages through a peer.
+
+    Takes JSON, GeoJSON Features or CloudEvents as arguments, or - for lines of standard input. Prints the key of each
+    message. Exits with 1 if a message is refused, and prints the reason.
+    """
     from contrada.overlay.serving import offer
 
-    with errors_told():
-        bodies = [line for line in sys.stdin if line.strip()] if messages == ["-"] else messages
-        try:
-            answers = asyncio.run(offer(to, bodies, _door(secret_file, tls_cert, tls_key, tls_ca)))
-        except TimeoutError:
-            raise OverlayError(f"{to} did not answer") from None
-        for answer in answers:
-            typer.echo(
-                answer.key if answer.reason is None else f"error: {answer.reason}", err=answer.reason is not None
-            )
-        raise typer.Exit(FAULTS if any(answer.reason is not None for answer in answers) else 0)
+    bodies = [line for line in sys.stdin if line.strip()] if messages == ["-"] else messages
+    try:
+        answers = asyncio.run(offer(to, bodies, _door(secret_file, tls_cert, tls_key, tls_ca)))
+    except TimeoutError:
+        raise OverlayError(f"{to} did not answer") from None
+    for answer in answers:
+        typer.echo(answer.key if answer.reason is None else f"error: {answer.reason}", err=answer.reason is not None)
+    raise typer.Exit(FAULTS if any(answer.reason is not None for answer in answers) else 0)
 
 
 async def _serve(server: PeerServer, contacts: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any
 
 import typer
@@ -24,14 +25,14 @@ def escaped(text: str) -> str:
     return TAG.sub(lambda found: f"{found[1] * 2}\\{found[2]}", text)
 
 
-def show_plainly(params: list[Any]) -> list[Any]:
-    """Remove the type from flags, which take no value, and write arguments in capitals."""
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
-        elif param.param_type_name == "argument" and param.metavar is None:
-            param.metavar = str(param.name).upper()
-    return params
+def joined(text: str) -> str:
+    """Join the lines of each paragraph, as Click does; a paragraph that begins with \\b keeps them. Rich keeps all.
+
+    >>> joined("One\\ntwo.\\n\\nThree\\nfour.")
+    'One two.\\n\\nThree four.'
+    """
+    paragraphs = cleandoc(text).split("\n\n")
+    return "\n\n".join(each if each.startswith("\b") else each.replace("\n", " ") for each in paragraphs)
 
 
 class PlainPages:
@@ -42,12 +43,18 @@ class PlainPages:
         command: Any = self
         for described in (command, *command.params):
             if getattr(described, "help", None):
-                described.help = escaped(described.help)
+                described.help = escaped(joined(described.help))
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, including --help."""
+        """Return the parameters with --help: flags, which take no value, without a type, arguments in capitals."""
         command: Any = super()
-        return show_plainly(command.get_params(ctx))
+        params: list[Any] = command.get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+            elif param.param_type_name == "argument" and param.metavar is None:
+                param.metavar = str(param.name).upper()
+        return params
 
 
 class Command(PlainPages, TyperCommand):

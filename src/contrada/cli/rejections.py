@@ -31,37 +31,25 @@ class Rejections:
         self._file: FileIO | None = None if path is None else path.open("wb", buffering=0)
         self._path = path
         self._pending: list[str] = []
-        self._reasons: dict[tuple[str, str], int] = {}
+        self._reasons: Counter[tuple[str, str]] = Counter()
+        self.counts: Counter[str] = Counter()  # rejected items by kind
         self._first: dict[tuple[str, str], str] = {}
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Return the number of rejected items by kind."""
-        counts: Counter[str] = Counter()
-        for (what, _), count in self._reasons.items():
-            counts[what] += count
-        return counts
 
     def add(self, item: Rejected, what: str) -> None:
         """Record a rejection; `what` names the kind of item."""
         source, unit, number, why, raw, is_part = item
         reason = _reason(what, is_part, why)
-        count = self._reasons.get(reason)
-        if count is None:
-            reason, count = self._new_reason(reason, f"{source}, {unit} {number}")
-        self._reasons[reason] = count + 1
+        if reason not in self._first:
+            if len(self._first) >= MAX_DISTINCT_REASONS:
+                reason = (reason[0], "other reasons")
+            self._first.setdefault(reason, f"{source}, {unit} {number}")
+        self._reasons[reason] += 1
+        self.counts[reason[0]] += 1
         if self._file is not None:
             start, middle = _frame(source, unit, what, is_part, why)
             self._pending.append(f"{start}{number:d}{middle}{_text(raw)}}}\n")
             if len(self._pending) >= MAX_PENDING_LINES or len(raw) >= LONG_TEXT:
                 self.flush()
-
-    def _new_reason(self, reason: tuple[str, str], where: str) -> tuple[tuple[str, str], int]:
-        """Return the reason under which a new reason is counted, and its count so far."""
-        if len(self._first) >= MAX_DISTINCT_REASONS:
-            reason = (reason[0], "other reasons")
-        self._first.setdefault(reason, where)
-        return reason, self._reasons.get(reason, 0)
 
     def flush(self) -> None:
         """Write the pending lines."""
@@ -81,15 +69,18 @@ class Rejections:
                 self._file.close()
 
     def lines(self) -> Iterator[str]:
-        """Yield the most frequent reasons with count and first place, and the path of the file."""
-        common = Counter(self._reasons).most_common(MAX_SHOWN_REASONS)
+        """Yield a heading, the most frequent reasons with count and first place, and the path of the file."""
+        if not self._reasons:
+            return
+        yield "rejected:"
+        common = self._reasons.most_common(MAX_SHOWN_REASONS)
         for (what, reason), count in common:
             where = self._first[what, reason]
             yield f"  {count:,} x {what}: {reason} ({where if count == 1 else f'first: {where}'})"
         rest = len(self._reasons) - len(common)
         if rest > 0:
             yield f"  ... and {counted(rest, 'other reason')}"
-        if self._path is not None and self._reasons:
+        if self._path is not None:
             yield f"  all of them: {self._path}"
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,16 +18,8 @@ from contrada.errors import FormatError
 from contrada.matching import ForwardingTable
 from contrada.matching.answer import By
 
-
-class ResultFormat(StrEnum):
-    """Formats of matches."""
-
-    ndjson = "ndjson"
-    csv = "csv"
-    parquet = "parquet"
-    arrow = "arrow"
-
-
+Name = str | int
+ResultFormat = StrEnum("ResultFormat", ["ndjson", "csv", "parquet", "arrow"])  # formats of matches
 SUFFIXES = {
     ".ndjson": ResultFormat.ndjson, ".jsonl": ResultFormat.ndjson, ".csv": ResultFormat.csv,
     ".parquet": ResultFormat.parquet, ".arrow": ResultFormat.arrow, ".feather": ResultFormat.arrow,
@@ -54,8 +47,8 @@ class ResultFile(io.RawIOBase):
     Counts the bytes: Parquet asks for the position, and a pipe has none.
     """
 
-    def __init__(self, file: BinaryIO, is_own: bool) -> None:
-        self._file, self._is_own, self._count = file, is_own, 0
+    def __init__(self, file: BinaryIO, is_own: bool, format: ResultFormat) -> None:
+        self._file, self._is_own, self._count, self.format = file, is_own, 0, format
 
     def writable(self) -> bool:
         """Return True."""
@@ -86,30 +79,28 @@ class ResultFile(io.RawIOBase):
 def open_file(output: Path | None, format: ResultFormat) -> ResultFile:
     """Open a new file, or standard output."""
     if output is not None:
-        return ResultFile(output.open("wb"), True)
+        return ResultFile(output.open("wb"), True, format)
     if sys.stdout is None:
         raise FormatError("standard output is closed")
     if format in BINARY and sys.stdout.isatty():
         raise FormatError(f"{format} cannot be written to a terminal; use --output or a pipe")
-    return ResultFile(sys.stdout.buffer, False)
+    return ResultFile(sys.stdout.buffer, False, format)
 
 
 def open_results(
-    output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool = False
+    output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool
 ) -> MatchLines | MatchTables:
     """Open a writer of matches to a file or standard output."""
     file = open_file(output, format)
-    return MatchTables(file, table, by, format) if format in BINARY else MatchLines(file, table, by, format, csv_safe)
+    return MatchTables(file, table, by) if format in BINARY else MatchLines(file, table, by, csv_safe)
 
 
 class MatchLines:
     """Writes matches as lines; the end of a line is built once per subscription."""
 
-    def __init__(
-        self, file: ResultFile, table: ForwardingTable, by: By, format: ResultFormat, csv_safe: bool = False
-    ) -> None:
+    def __init__(self, file: ResultFile, table: ForwardingTable, by: By, csv_safe: bool) -> None:
         self._file, self._table, self._by = file, table, by
-        self._is_csv, self._is_safe = format is ResultFormat.csv, csv_safe
+        self._is_csv, self._is_safe = file.format is ResultFormat.csv, csv_safe
         self._ends: dict[int, bytes] = {}
         if self._is_csv:
             file.write(b"message,subscriber,key\n" if by == "subscription" else b"message,subscriber\n")
@@ -134,9 +125,7 @@ class MatchLines:
         new = np.array([row for row in np.unique(rows).tolist() if row not in self._ends], np.int64)
         if not len(new):
             return
-        columns = {"subscriber": self._table.subscribers_of(new, self._by)}
-        if self._by == "subscription":
-            columns["key"] = self._table.keys_of(new)
+        columns = names_of(self._table, new, self._by)
         for row, *names in zip(new.tolist(), *columns.values(), strict=True):
             if self._is_csv:
                 self._ends[row] = csv_line(names, self._is_safe)
@@ -170,7 +159,7 @@ def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
 class MatchTables:
     """Writes matches as rows of Parquet or Arrow. Message ids are text; keys are integers if all of them are."""
 
-    def __init__(self, file: ResultFile, table: ForwardingTable, by: By, format: ResultFormat) -> None:
+    def __init__(self, file: ResultFile, table: ForwardingTable, by: By) -> None:
         import pyarrow as pa
 
         self._file, self._table, self._by = file, table, by
@@ -179,7 +168,7 @@ class MatchTables:
         if by == "subscription":
             fields.append(("key", type_of(table.keys_of(everyone))))
         self._schema = pa.schema(fields)
-        self._writer = writer_of(file, self._schema, format)
+        self._writer = writer_of(file, self._schema)
 
     def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write matches: message k has `counts[k]` of the rows."""
@@ -189,12 +178,8 @@ class MatchTables:
             return
         whose = np.repeat(np.arange(len(ids)), counts)
         columns = {"message": pa.array([str(id) for id in ids], pa.string()).take(whose)}
-        names = {"subscriber": self._table.subscribers_of(rows, self._by)}
-        if self._by == "subscription":
-            names["key"] = self._table.keys_of(rows)
-        for name, values in names.items():
-            kind = self._schema.field(name).type
-            columns[name] = pa.array(values if pa.types.is_integer(kind) else map(str, values), kind)
+        for name, values in names_of(self._table, rows, self._by).items():
+            columns[name] = name_column(values, self._schema.field(name).type)
         self._writer.write_table(pa.table(columns, schema=self._schema))
         self._file.flush()
 
@@ -204,18 +189,36 @@ class MatchTables:
         self._file.close()
 
 
-def writer_of(file: ResultFile, schema: Any, format: ResultFormat) -> Any:
+def writer_of(file: ResultFile, schema: Any) -> Any:
     """Return a writer of Parquet or Arrow tables."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     # A stream of Arrow can be read while it is written.
-    return pa.ipc.new_stream(file, schema) if format is ResultFormat.arrow else pq.ParquetWriter(file, schema)
+    return pa.ipc.new_stream(file, schema) if file.format is ResultFormat.arrow else pq.ParquetWriter(file, schema)
 
 
-def type_of(names: list[str | int]) -> Any:
+def names_of(table: ForwardingTable, rows: NDArray[np.int64], by: By) -> dict[str, list[Name]]:
+    """Return the subscribers of matched rows and, by subscription, their keys."""
+    names = {"subscriber": table.subscribers_of(rows, by)}
+    if by == "subscription":
+        names["key"] = table.keys_of(rows)
+    return names
+
+
+def name_column(names: Sequence[Name | None], kind: Any = None) -> Any:
+    """Return names as an Arrow array of type `kind`, by default of `type_of` them."""
+    import pyarrow as pa
+
+    kind = type_of(names) if kind is None else kind
+    is_text = pa.types.is_string(kind)
+    return pa.array([str(name) if is_text and name is not None else name for name in names], kind)
+
+
+def type_of(names: Sequence[Name | None]) -> Any:
     """Return the Arrow type of names: integers if all of them are, else text."""
     import pyarrow as pa
 
-    fits = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in names)
-    return pa.int64() if fits and names else pa.string()
+    there = [name for name in names if name is not None]
+    fits = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in there)
+    return pa.int64() if fits and there else pa.string()

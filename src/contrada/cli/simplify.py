@@ -27,44 +27,39 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain, islice, tee
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from contrada.amounts import counted, rate
-from contrada.cli import options
-from contrada.cli.ending import FAULTS, errors_told
+from contrada.cli import options, results
+from contrada.cli.ending import FAULTS
 from contrada.cli.options import WRITE, argument, check_paths, names_in, option
 from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
-from contrada.cli.results import BINARY, ResultFormat, chosen_format, csv_line, open_file, type_of, writer_of
-from contrada.cli.subscribing import Asking, Parsed, parsed_subscriptions
+from contrada.cli.subscribing import Asking, FirstRejected, Parsed, good_subscriptions, no_subscription
 from contrada.errors import FormatError
-from contrada.formats.records import Rejected
 from contrada.model import Filter, Predicate
 from contrada.simplification.simplifying import Simplification, simplified_groups
 
-Name = str | int
+Row = tuple[results.Name | None, ...]  # names, and the filter of a written row
+FilterGroup = tuple[Row, Sequence[Filter]]  # the names of a result, and the filters that are simplified together
 BLOCK_ROWS = 1 << 16  # rows of a table written together
 
 
 FILE_HELP = "Rows of key, subscriber and filter, or with --template any rows; - for standard input."
-File = Annotated[Path, argument(FILE_HELP)]
-Across = Annotated[
-    bool, option(WRITE, "Merge the subscriptions of each subscriber into one, without a key.", "--across")
-]
 
 JSON_HELP = "Print the report as JSON: to standard output if --output names a file, else to standard error."
-Json = Annotated[bool, option(WRITE, JSON_HELP, "--json")]
 
 
 def simplify(
-    file: File,
+    file: Annotated[Path, argument(FILE_HELP)],
     template: options.Template = None,
     key: options.Key = None,
     subscriber: options.Subscriber = None,
@@ -75,8 +70,10 @@ def simplify(
     buffer: options.Buffer = None,
     output: options.Output = None,
     format: options.Format = None,
-    across: Across = False,
-    as_json: Json = False,
+    across: Annotated[
+        bool, option(WRITE, "Merge the subscriptions of each subscriber into one, without a key.", "--across")
+    ] = False,
+    as_json: Annotated[bool, option(WRITE, JSON_HELP, "--json")] = False,
     reject: options.RejectFile = None,
     strict: options.Strict = False,
     quiet: options.Quiet = False,
@@ -87,212 +84,138 @@ def simplify(
             "--key, --subscriber, --times, --subscriptions-crs, --to-crs and --buffer need --template"
         )
     check_paths([file], [output, reject])
-    with errors_told():
-        reading = {
-            "key": key or "key", "subscriber": subscriber or "subscriber", "times": names_in(times),
-            "crs": subscriptions_crs, "to_crs": to_crs, "buffer": buffer,
-        }  # fmt: skip
-        asking = Asking(file, subscriptions_format, template, reading)
-        raise typer.Exit(run(SimplifyPlan(asking, across, output, format, as_json, reject, strict, quiet)))
-
-
-@dataclass(frozen=True)
-class SimplifyPlan:
-    """The parameters of a run: subscriptions, output and report."""
-
-    asking: Asking
-    across: bool = False
-    output: Path | None = None
-    format: ResultFormat | None = None
-    as_json: bool = False
-    reject: Path | None = None
-    strict: bool = False
-    quiet: bool = False
-
-
-class FilterGroup(NamedTuple):
-    """Filters that are simplified together, and the names of the result."""
-
-    names: tuple[Name | None, ...]
-    filters: Sequence[Filter]
+    reading = {
+        "key": key or "key", "subscriber": subscriber or "subscriber", "times": names_in(times),
+        "crs": subscriptions_crs, "to_crs": to_crs, "buffer": buffer,
+    }  # fmt: skip
+    work = SimplifyCounts(across)
+    scrolls = output is None and sys.stdout is not None and sys.stdout.isatty()
+    with closing(Rejections(reject)) as rejections, ProgressLine(not scrolls and not quiet) as progress:
+        good = _good(Asking(file, subscriptions_format, template, reading), rejections, work, progress)
+        alone = (((item.key, item.subscriber), item.predicate.filters) for item in good)
+        rows = _simplified(by_subscriber(good) if across else alone, work, progress)
+        _write(output, results.chosen_format(format, output), across, rows)
+    if as_json and not quiet:  # on standard output, if that is free
+        typer.echo(json.dumps(work.to_dict(rejections), ensure_ascii=False), err=output is None)
+    for line in () if as_json or quiet else summary(work, rejections):
+        typer.echo(line, err=True)
+    raise typer.Exit(FAULTS if strict and rejections.counts.total() else 0)
 
 
 @dataclass
 class SimplifyCounts:
     """Counts of the subscriptions so far."""
 
+    across: bool
     read: int = 0
     groups: int = 0
     report: Simplification = field(default_factory=Simplification)
     crs: dict[str, str | None] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)
 
+    def line(self) -> str:
+        """Return the line of progress."""
+        return f"{counted(self.read, 'subscription')} read, {self.groups:,} simplified"
 
-def run(plan: SimplifyPlan) -> int:
-    """Simplify, print the report, and return the exit code."""
-    work = SimplifyCounts()
-    scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
-    with closing(Rejections(plan.reject)) as rejections, ProgressLine(not scrolls and not plan.quiet) as progress:
-        good = _good(plan, rejections, work, progress)
-        alone = (FilterGroup((item.key, item.subscriber), item.predicate.filters) for item in good)
-        _write(plan, by_subscriber(good) if plan.across else alone, work, progress)
-    if not plan.quiet:
-        _tell(plan, work, rejections)
-    return FAULTS if plan.strict and rejections.counts.total() else 0
+    def to_dict(self, rejections: Rejections) -> dict[str, Any]:
+        """Return the report as JSON has it."""
+        own = {"subscriptions": self.read, "rejected": rejections.counts.total(), "written": self.groups}
+        return own | asdict(self.report) | {"crs": self.crs, "seconds": round(time.perf_counter() - self.began, 3)}
 
 
-def _good(plan: SimplifyPlan, rejections: Rejections, work: SimplifyCounts, progress: ProgressLine) -> Iterator[Parsed]:
+def _good(asking: Asking, rejections: Rejections, work: SimplifyCounts, progress: ProgressLine) -> Iterator[Parsed]:
     """Yield the good subscriptions; a file with bad ones only is an error."""
-    first: Rejected | None = None
-    for item in parsed_subscriptions(plan.asking, work.crs):
-        if isinstance(item, Rejected):
-            first = first or item
-            rejections.add(item, "subscription")
-            continue
+    note = FirstRejected(partial(rejections.add, what="subscription"))
+    for item in good_subscriptions(asking, note, work.crs):
         work.read += 1
-        progress.tell(lambda: f"{counted(work.read, 'subscription')} read, {work.groups:,} simplified")
+        progress.tell(work.line)
         yield item
-    if first is not None and not work.read:
-        raise FormatError(f"no valid subscription; the first: {first}")
+    if note.first is not None and not work.read:
+        raise no_subscription(asking, note.first)
 
 
 def by_subscriber(items: Iterator[Parsed]) -> Iterator[FilterGroup]:
     """Group filters by subscriber, in the order of keys; subscriptions without a key come last, in input order."""
-    asked: dict[Name, list[tuple[bool, bool, Any, Predicate]]] = {}
+    asked: dict[results.Name, list[tuple[bool, bool, Any, Predicate]]] = {}
     for number, item in enumerate(items):
         key = number if item.key is None else item.key
         asked.setdefault(item.subscriber, []).append((item.key is None, isinstance(item.key, str), key, item.predicate))
     for subscriber, those in asked.items():
         those.sort(key=lambda one: one[:3])
-        yield FilterGroup((subscriber,), [part for *_, predicate in those for part in predicate.filters])
+        yield (subscriber,), [part for *_, predicate in those for part in predicate.filters]
 
 
-def _write(plan: SimplifyPlan, groups: Iterator[FilterGroup], work: SimplifyCounts, progress: ProgressLine) -> None:
-    """Simplify groups and write the results."""
-    waiting: deque[FilterGroup] = deque()
-
-    def noted() -> Iterator[Sequence[Filter]]:
-        for group in groups:
-            waiting.append(group)
-            yield group.filters
+def _simplified(groups: Iterator[FilterGroup], work: SimplifyCounts, progress: ProgressLine) -> Iterator[Row]:
+    """Yield the rows of simplified groups."""
 
     def done(count: int) -> None:
         work.groups += count
-        progress.tell(lambda: f"{counted(work.read, 'subscription')} read, {work.groups:,} simplified")
+        progress.tell(work.line)
 
-    format = chosen_format(plan.format, plan.output)
-    results: FilterLines | FilterTables | None = None
-
-    def opened() -> FilterLines | FilterTables:  # opened once there is a good subscription
-        return (FilterTables if format in BINARY else FilterLines)(plan.output, format, plan.across)
-
-    try:
-        for one in simplified_groups(noted(), done):
-            results = results or opened()
-            results.add(waiting.popleft().names, str(Predicate(one.filters)))
-            work.report = work.report.plus(one.report)
-        results = results or opened()
-    finally:
-        if results is not None:
-            results.close()
+    named, unnamed = tee(groups)
+    filters = (own for _, own in unnamed)
+    for one, (names, _) in zip(simplified_groups(filters, done), named, strict=True):
+        work.report = work.report.plus(one.report)
+        yield *names, str(Predicate(one.filters))
 
 
-class FilterLines:
-    """Writes rows as lines of JSON or CSV."""
+def _write(output: Path | None, format: results.ResultFormat, across: bool, rows: Iterator[Row]) -> None:
+    """Write rows to a file or standard output."""
+    first = list(islice(rows, 1))  # before the file is opened: a file with bad subscriptions only is an error
+    columns = ["subscriber", "filter"] if across else ["key", "subscriber", "filter"]
+    with closing(results.open_file(output, format)) as file:
+        (_write_table if format in results.BINARY else _write_lines)(file, columns, chain(first, rows))
 
-    def __init__(self, output: Path | None, format: ResultFormat, across: bool) -> None:
-        self._file = open_file(output, format)
-        self._columns, self._is_csv = _columns(across), format is ResultFormat.csv
-        if self._is_csv:
-            self._file.write(csv_line(self._columns))
 
-    def add(self, names: tuple[Name | None, ...], filter: str) -> None:
-        """Write a row."""
-        row = dict(zip(self._columns, (*names, filter), strict=True))
-        if not self._is_csv:
-            self._file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-            return
-        for name, value in row.items():
+def _write_lines(file: results.ResultFile, columns: list[str], rows: Iterator[Row]) -> None:
+    """Write rows as lines of JSON or CSV."""
+    if file.format is results.ResultFormat.ndjson:
+        for row in rows:
+            file.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False).encode() + b"\n")
+        return
+    file.write(results.csv_line(columns))
+    for row in rows:
+        for name, value in zip(columns, row, strict=True):
             if isinstance(value, str) and ("\n" in value or "\r" in value):
                 raise FormatError(
                     f"CSV cannot hold the line break in {name} {value[:60]!r}; use --format ndjson or parquet"
                 )
-        self._file.write(csv_line(list(row.values())))
-
-    def close(self) -> None:
-        """Finish the file."""
-        self._file.close()
+        file.write(results.csv_line(list(row)))
 
 
-class FilterTables:
-    """Writes rows of Parquet or Arrow at the end, when it is known whether names are integers."""
+def _write_table(file: results.ResultFile, columns: list[str], rows: Iterator[Row]) -> None:
+    """Write rows of Parquet or Arrow at the end, when it is known whether names are integers."""
+    import pyarrow as pa
 
-    def __init__(self, output: Path | None, format: ResultFormat, across: bool) -> None:
-        self._file, self._format = open_file(output, format), format
-        self._values: dict[str, list[Any]] = {name: [] for name in _columns(across)}
-
-    def add(self, names: tuple[Name | None, ...], filter: str) -> None:
-        """Store a row."""
-        for values, value in zip(self._values.values(), (*names, filter), strict=True):
-            values.append(value)
-
-    def close(self) -> None:
-        """Write all rows and finish the file, which is unreadable without its end."""
-        try:
-            table = self._table()
-            with writer_of(self._file, table.schema, self._format) as writer:
-                writer.write_table(table, BLOCK_ROWS)
-        finally:
-            self._file.close()
-
-    def _table(self) -> Any:
-        import pyarrow as pa
-
-        columns = {}
-        for name, values in self._values.items():
-            if name == "filter":
-                kind = pa.string()
-            else:
-                _refuse_alike(name, values)
-                kind = type_of([one for one in values if one is not None])
-            is_text = pa.types.is_string(kind)
-            columns[name] = pa.array([str(one) if is_text and one is not None else one for one in values], kind)
-        return pa.table(columns)
+    stored: list[Row] = []
+    try:
+        for row in rows:
+            stored.append(row)  # rows before an error are written, too
+    finally:
+        values = {name: [row[k] for row in stored] for k, name in enumerate(columns)}
+        for name, own in values.items():
+            _refuse_alike(name, own)
+        table = pa.table({name: results.name_column(own) for name, own in values.items()})
+        with results.writer_of(file, table.schema) as writer:
+            writer.write_table(table, BLOCK_ROWS)
 
 
-def _refuse_alike(what: str, names: list[Name | None]) -> None:
+def _refuse_alike(what: str, names: list[results.Name | None]) -> None:
     """Raise if an integer and a text are equal as text: a column that holds both is text."""
     numbers = {str(name) for name in names if isinstance(name, int)}
     for name in numbers.intersection(name for name in names if isinstance(name, str)):
         raise FormatError(f"the {what}s {name} and {name!r} would be equal in a table; use --format ndjson")
 
 
-def _columns(across: bool) -> list[str]:
-    return ["subscriber", "filter"] if across else ["key", "subscriber", "filter"]
-
-
-def _tell(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) -> None:
-    """Print the report on standard error, or as JSON on standard output if that is free."""
-    if not plan.as_json:
-        for line in summary(plan, work, rejections):
-            typer.echo(line, err=True)
-        return
-    own: dict[str, Any] = {"subscriptions": work.read, "rejected": rejections.counts.total(), "written": work.groups}
-    own |= {**asdict(work.report), "crs": work.crs, "seconds": round(time.perf_counter() - work.began, 3)}
-    typer.echo(json.dumps(own, ensure_ascii=False), err=plan.output is None)
-
-
-def summary(plan: SimplifyPlan, work: SimplifyCounts, rejections: Rejections) -> Iterator[str]:
+def summary(work: SimplifyCounts, rejections: Rejections) -> Iterator[str]:
     """Yield the lines of the summary: subscriptions, rules applied, speed, and rejections."""
     seconds = time.perf_counter() - work.began
     bad = rejections.counts.total()
     yield f"subscriptions: {work.read:,}" + (f", and {bad:,} rejected" if bad else "")
-    if plan.across:
+    if work.across:
         yield f"subscribers:   {work.groups:,}"
     yield from str(work.report).splitlines()
     for attribute, crs in work.crs.items():
         yield f"crs:           {attribute} is in {crs} (not part of the filters)"
     yield f"time:          {seconds:.2f} s, {rate(work.read, seconds, 'subscription')}"
-    if bad:
-        yield "rejected:"
-        yield from rejections.lines()
+    yield from rejections.lines()

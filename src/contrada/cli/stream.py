@@ -30,51 +30,42 @@ from typing import Annotated
 import typer
 
 from contrada.cli import options
-from contrada.cli.ending import errors_told, require_spark
+from contrada.cli.ending import require_spark
 from contrada.cli.options import CARE, READ, RUNNING, WRITE, ByUnit, argument, check_exist, names_in, option
 from contrada.cli.subscribing import Asking
 
-Source = Annotated[str, argument("Directory of files, kafka:TOPIC, or rate:ROWS_PER_SECOND.", metavar="MESSAGES")]
-Subscriptions = Annotated[Path | None, argument("Subscriptions of a new checkpoint, as for match; default: none.")]
-Checkpoint = Annotated[
-    str, option(RUNNING, "Directory for the state of this stream, from which it resumes after a stop.")
-]
-Output = Annotated[str, option(WRITE, "Directory for Parquet, kafka:TOPIC, or - for lines of JSON.", "--output", "-o")]
-Changes = Annotated[Path | None, option(READ, "Directory of subscribe and unsubscribe records.")]
-Format = Annotated[str, option(READ, "Format of files: ndjson (also GeoJSON lines) or parquet.", "--format")]
-Files = Annotated[int | None, option(READ, "Maximum number of files per batch.", min=1)]
-Records = Annotated[int | None, option(READ, "Maximum number of Kafka records per batch.", min=1)]
-Servers = Annotated[str, option(READ, "Kafka servers as host:port, ...")]
-Every = Annotated[str | None, option(RUNNING, "Time between batches, such as '2 seconds'; default: no pause.")]
-Once = Annotated[bool, option(RUNNING, "Match the available messages and exit.", "--once")]
-Compact = Annotated[int, option(RUNNING, "Number of changes after which the table is rebuilt.", min=1)]
-Metrics = Annotated[Path | None, option(CARE, "File for metrics in Prometheus' text format.")]
-Jars = Annotated[str | None, option(RUNNING, "Jars of the Kafka connector, comma-separated.")]
-
 
 def stream(
-    messages: Source,
-    subscriptions: Subscriptions = None,
+    messages: Annotated[str, argument("Directory of files, kafka:TOPIC, or rate:ROWS_PER_SECOND.", metavar="MESSAGES")],
+    subscriptions: Annotated[
+        Path | None, argument("Subscriptions of a new checkpoint, as for match; default: none.")
+    ] = None,
     *,
-    checkpoint: Checkpoint,
-    output: Output,
-    changes: Changes = None,
+    checkpoint: Annotated[
+        str, option(RUNNING, "Directory for the state of this stream, from which it resumes after a stop.")
+    ],
+    output: Annotated[
+        str, option(WRITE, "Directory for Parquet, kafka:TOPIC, or - for lines of JSON.", "--output", "-o")
+    ],
+    changes: Annotated[Path | None, option(READ, "Directory of subscribe and unsubscribe records.")] = None,
     template: options.Template = None,
     id: options.Id = None,
-    format: Format = "ndjson",
+    format: Annotated[str, option(READ, "Format of files: ndjson (also GeoJSON lines) or parquet.")] = "ndjson",
     subscriptions_format: options.SubscriptionsFormat = None,
     times: options.Times = None,
-    files: Files = None,
-    records: Records = None,
-    servers: Servers = "localhost:9092",
+    files: Annotated[int | None, option(READ, "Maximum number of files per batch.", min=1)] = None,
+    records: Annotated[int | None, option(READ, "Maximum number of Kafka records per batch.", min=1)] = None,
+    servers: Annotated[str, option(READ, "Kafka servers as host:port, ...")] = "localhost:9092",
     by: options.ByOption = ByUnit.subscription,
-    every: Every = None,
-    once: Once = False,
-    compact_after: Compact = 1000,
-    metrics: Metrics = None,
+    every: Annotated[
+        str | None, option(RUNNING, "Time between batches, such as '2 seconds'; default: no pause.")
+    ] = None,
+    once: Annotated[bool, option(RUNNING, "Match the available messages and exit.", "--once")] = False,
+    compact_after: Annotated[int, option(RUNNING, "Number of changes after which the table is rebuilt.", min=1)] = 1000,
+    metrics: Annotated[Path | None, option(CARE, "File for metrics in Prometheus' text format.")] = None,
     quiet: options.Quiet = False,
     master: options.Master = None,
-    jars: Jars = None,
+    jars: Annotated[str | None, option(RUNNING, "Jars of the Kafka connector, comma-separated.")] = None,
 ) -> None:
     """Match a stream; the docstring of this module is the help page."""
     if format not in ("ndjson", "parquet"):
@@ -82,14 +73,13 @@ def stream(
     if once and every:
         raise typer.BadParameter("--once and --every cannot be combined")
     check_exist((subscriptions, changes))
-    with errors_told():
-        require_spark()
-        from contrada.cli.spark.stream import StreamPlan, run
+    require_spark()
+    from contrada.cli.spark.stream import StreamPlan, run
 
-        asking = None if subscriptions is None else Asking(subscriptions, subscriptions_format, template, {})
-        trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
-        plan = StreamPlan(
-            messages, asking, checkpoint, output, changes, id, format, tuple(names_in(times)), files, records, servers,
-            by.value, trigger, compact_after, metrics, quiet, master, jars,
-        )  # fmt: skip
-        raise typer.Exit(run(plan))
+    asking = None if subscriptions is None else Asking(subscriptions, subscriptions_format, template, {})
+    trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
+    plan = StreamPlan(
+        messages, asking, checkpoint, output, changes, id, format, tuple(names_in(times)), files, records, servers,
+        by.value, trigger, compact_after, metrics, quiet, master, jars,
+    )  # fmt: skip
+    raise typer.Exit(run(plan))

@@ -12,6 +12,7 @@ from contrada.errors import ContradaError, FilterError, FormatError, KeyInUseErr
 from contrada.formats.records import Rejected
 from contrada.formats.subscriptions import Subscription, read_subscription_table, read_subscriptions
 from contrada.formats.tables.row_files import row_text
+from contrada.formats.tables.subscription_rows import SubscriptionTable
 from contrada.matching import ForwardingTable
 from contrada.model import Predicate
 
@@ -28,6 +29,11 @@ class Asking(NamedTuple):
     format: str | None
     template: str | None
     options: dict[str, Any]
+
+    def rows(self) -> tuple[Predicate, SubscriptionTable]:
+        """Return the template, and the rows of its columns."""
+        template = parse(self.template or "")
+        return template, read_subscription_table(str(self.source), template, self.format, **self.options)
 
 
 class FirstRejected:
@@ -76,9 +82,7 @@ def _subscribe_each(asking: Asking, table: ForwardingTable, reject: Reject, adde
 
 
 def _subscribe_rows(asking: Asking, table: ForwardingTable, reject: Reject) -> None:
-    assert asking.template is not None
-    template = parse(asking.template)
-    found = read_subscription_table(str(asking.source), template, asking.format, **asking.options)
+    template, found = asking.rows()
     for item in found.rejected:
         reject(item)
     if found.table.num_rows:
@@ -104,6 +108,17 @@ def parsed_subscriptions(asking: Asking, found_crs: dict[str, str | None] | None
         yield from _parsed_rows(asking, {} if found_crs is None else found_crs)
 
 
+def good_subscriptions(
+    asking: Asking, reject: Reject, found_crs: dict[str, str | None] | None = None
+) -> Iterator[Parsed]:
+    """Yield the good ones of `parsed_subscriptions`; pass the others to `reject`."""
+    for item in parsed_subscriptions(asking, found_crs):
+        if isinstance(item, Rejected):
+            reject(item)
+        else:
+            yield item
+
+
 def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
     keys: set[str | int] = set()
     for item in read_subscriptions(str(asking.source), asking.format):
@@ -126,11 +141,9 @@ def _parsed_each(asking: Asking) -> Iterator[Parsed | Rejected]:
 
 def _parsed_rows(asking: Asking, found_crs: dict[str, str | None]) -> Iterator[Parsed | Rejected]:
     """Yield the rows for a template; keys default to row numbers, as in a table, and subscribers to keys."""
-    from contrada.formats.template_instances import Instances
+    from contrada.formats.templates import Instances
 
-    assert asking.template is not None
-    template = parse(asking.template)
-    rows = read_subscription_table(str(asking.source), template, asking.format, **asking.options)
+    template, rows = asking.rows()
     yield from rows.rejected
     if not rows.table.num_rows:
         return

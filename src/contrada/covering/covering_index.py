@@ -24,8 +24,10 @@ class _Member:
 
     __slots__ = ("arrival", "children", "forwarded", "key", "numbers", "parents", "parts")
 
-    def __init__(self, key: Key, arrival: int, parts: tuple[Filter, ...], numbers: range) -> None:
-        self.key, self.arrival, self.parts, self.numbers = key, arrival, parts, numbers
+    def __init__(self, key: Key, parts: tuple[Filter, ...], first: int) -> None:
+        self.key, self.parts = key, parts
+        self.arrival = first  # numbers of filters grow, so the first one tells who came earlier
+        self.numbers = range(first, first + len(parts))
         self.parents: dict[_Member, None] = {}
         self.children: dict[_Member, None] = {}
         self.forwarded = False
@@ -63,8 +65,7 @@ class CoveringIndex:
         self._members: dict[Key, _Member] = {}
         self._owners: dict[int, _Member] = {}  # by filter number
         self._index = FilterIndex()
-        self._arrivals = 0
-        self._numbers = 0
+        self._next_number = 0
 
     def __len__(self) -> int:
         return len(self._members)
@@ -87,10 +88,14 @@ class CoveringIndex:
         check_name("key", key)
         if key in self._members:
             raise KeyInUseError(f"a subscription with the key {key!r} already exists")
-        member = self._new_member(key, _filed(what))
+        member = _Member(key, _filed(what), self._next_number)
+        self._next_number = member.numbers.stop
         profiles = [Profile(part) for part in member.parts]
         covers = list(islice(self._covers_of(member, set(), profiles), self.k))
-        self._add(member, profiles)
+        self._members[key] = member
+        for number, profile in zip(member.numbers, profiles, strict=True):
+            self._index.add(number, profile)
+            self._owners[number] = member
         self._link(member, covers)
         withdrawn = [] if covers or not self._withdraws else self._withdraw_under(member)
         return Subscribed(not covers, _keys(covers), _keys(withdrawn))
@@ -115,18 +120,6 @@ class CoveringIndex:
             self._settle(next(iter(orphans)), orphans, set())
         found = [orphan for orphan in sorted(member.children, key=lambda one: one.arrival) if orphan.forwarded]
         return Unsubscribed(_keys(found), member.forwarded)
-
-    def _new_member(self, key: Key, parts: tuple[Filter, ...]) -> _Member:
-        member = _Member(key, self._arrivals, parts, range(self._numbers, self._numbers + len(parts)))
-        self._arrivals += 1
-        self._numbers += len(parts)
-        return member
-
-    def _add(self, member: _Member, profiles: list[Profile]) -> None:
-        self._members[member.key] = member
-        for number, profile in zip(member.numbers, profiles, strict=True):
-            self._index.add(number, profile)
-            self._owners[number] = member
 
     @staticmethod
     def _link(member: _Member, covers: list[_Member]) -> None:

@@ -45,13 +45,11 @@ class CandidateTree:
     def __init__(self, signature: slots.Signature, leaf_rows: int = LEAF_ROWS) -> None:
         self.signature = signature
         self._leaf_rows = leaf_rows
-        equal = 2 * sum(slot[0] == slots.EQUAL for slot in signature)
-        ranges = 2 * sum(slot[0] == slots.RANGE for slot in signature)
-        near = 4 * any(slot[0] == slots.NEAR for slot in signature)
-        self.dimensions = equal + ranges + near
-        self.has_region = any(slot[0] in (slots.NEAR, slots.FAR) for slot in signature)
+        kinds = Counter(kind for kind, _, _ in signature)
+        self._equal = 2 * kinds[slots.EQUAL]
+        self.dimensions = self._equal + 2 * kinds[slots.RANGE] + 4 * bool(kinds[slots.NEAR])
+        self.has_region = bool(kinds[slots.NEAR] or kinds[slots.FAR])
         self.live = 0
-        self._equal = equal
         self._arrays = self._empty(1, 1)
         self._stack = np.empty(2, np.int32)
         self._scratch = np.empty(leaf_rows)
@@ -188,11 +186,8 @@ class FilterIndex:
 
     def _may_be_covered(self, tree: CandidateTree, what: slots.FiledFilter) -> Iterator[int]:
         """Yield filters of a tree below a point of `what`; slots that `what` does not have may hold anything."""
-        at, asked = 0, dict[tuple[int, str, int], int]()
-        for slot in what.signature:
-            if slot[0] in (slots.EQUAL, slots.RANGE):
-                asked[slot] = at
-                at += 2
+        ordered = [slot for slot in what.signature if slot[0] in (slots.EQUAL, slots.RANGE)]
+        asked = {slot: 2 * k for k, slot in enumerate(ordered)}  # where the pair of a slot is in a point
         region = next((slot[1] for slot in what.signature if slot[0] in (slots.NEAR, slots.FAR)), None)
         theirs = next((slot[1] for slot in tree.signature if slot[0] in (slots.NEAR, slots.FAR)), None)
         several = slots.OTHER, theirs, slots.SEVERAL_REGIONS

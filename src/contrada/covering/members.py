@@ -38,9 +38,9 @@ class Members:
 
     def __init__(self) -> None:
         self._rows: dict[Key, int] = {}
-        self._members: list[Member | None] = []
+        self._members: dict[int, Member] = {}
         self._free: list[int] = []
-        self._arrivals = 0
+        self.next_arrival = 0  # arrival number that the next subscription gets
         self.forwarded: set[int] = set()
 
     def __len__(self) -> int:
@@ -49,18 +49,8 @@ class Members:
     def __contains__(self, key: Key) -> bool:
         return key in self._rows
 
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._rows)
-
     def __getitem__(self, row: int) -> Member:
-        member = self._members[row]
-        assert member is not None
-        return member
-
-    @property
-    def next_arrival(self) -> int:
-        """The arrival number that the next subscription gets."""
-        return self._arrivals
+        return self._members[row]
 
     def require_new(self, key: Key) -> None:
         """Raise KeyInUseError if the key is in use."""
@@ -69,15 +59,10 @@ class Members:
 
     def add(self, key: Key, item: Any) -> int:
         """Add a subscription; return its row."""
-        member = Member(key, item, self._arrivals)
-        self._arrivals += 1
-        if self._free:
-            row = self._free.pop()
-            self._members[row] = member
-        else:
-            row = len(self._members)
-            self._members.append(member)
+        row = self._free.pop() if self._free else len(self._rows)
         self._rows[key] = row
+        self._members[row] = Member(key, item, self.next_arrival)
+        self.next_arrival += 1
         return row
 
     def row(self, key: Key) -> int:
@@ -89,14 +74,13 @@ class Members:
 
     def remove(self, row: int) -> bool:
         """Remove a row; return whether it was forwarded."""
-        del self._rows[self[row].key]
-        self._members[row] = None
+        del self._rows[self._members.pop(row).key]
         self._free.append(row)
         was_forwarded = row in self.forwarded
         self.forwarded.discard(row)
         return was_forwarded
 
-    def keys(self, rows: Iterator[int] | list[int] | tuple[int, ...] | set[int]) -> tuple[Key, ...]:
+    def keys(self, rows: Iterable[int]) -> tuple[Key, ...]:
         """Return the keys of `rows`."""
         return tuple(self[row].key for row in rows)
 

@@ -80,7 +80,7 @@ class Profile:
             self._pieces.setdefault(at, None)
         else:
             before, pieces = self._pieces.get(at), pieces_of(test)
-            self._pieces[at] = pieces if before is None else intersection(before, pieces)
+            self._pieces[at] = pieces if before is None else list(intersection(before, pieces))
 
     @property
     def described(self) -> FiledFilter:
@@ -226,5 +226,5 @@ def _box(constraint: Constraint) -> Box:
     value = constraint.value
     if isinstance(value, Point):
         return value.x, value.y, value.x, value.y
-    xmin, ymin, xmax, ymax = value._kernel_arrays[4][0].tolist()
-    return xmin, ymin, xmax, ymax
+    box: Box = value.bounds
+    return box

@@ -55,7 +55,7 @@ def parse_text(text: str) -> Predicate:
     try:
         return predicate_of(descent.syntax_of(text))
     except Fault as fault:
-        raise _shown(text, _with_hint(text, fault)) from fault.__cause__
+        raise _shown(text, fault) from fault.__cause__
 
 
 @door(LanguageError)
@@ -103,16 +103,10 @@ def _parse_json_text(text: str) -> Predicate:
     return parse_json(value)
 
 
-def _with_hint(text: str, fault: Fault) -> Fault:
-    """Return the fault with a hint what to write instead, if one is known."""
+def _shown(text: str, fault: Fault) -> LanguageError:
+    """Return the error for a fault in a text, with a hint if one is known, the source line and a mark below it."""
     assert isinstance(fault.at, tuple)
     hint = hint_at(text, *fault.at, fault.kind)
-    return Fault(fault.at, f"{fault.message}; {hint}", fault.expected) if hint else fault
-
-
-def _shown(text: str, fault: Fault) -> LanguageError:
-    """Return the error for a fault in a text, with the source line and a mark below the position."""
-    assert isinstance(fault.at, tuple)
     place = min(fault.at[0], len(text))
     start = text.rfind("\n", 0, place) + 1
     end = text.find("\n", place)
@@ -122,7 +116,8 @@ def _shown(text: str, fault: Fault) -> LanguageError:
     before = "..." * (left > start) + _plain(text[left:place])
     source = before + _plain(text[place:right]) + "..." * (right < end)
     mark = "^" + "~" * (min(fault.at[1], right) - place - 1)
-    message = f"line {line}, column {column}: {fault.message}\n  {source}\n  {' ' * len(before)}{mark}"
+    message = "; ".join(filter(None, (fault.message, hint)))
+    message = f"line {line}, column {column}: {message}\n  {source}\n  {' ' * len(before)}{mark}"
     return LanguageError(message, line=line, column=column, expected=fault.expected)
 
 

@@ -41,41 +41,19 @@ class Builder:
         """Build the negation of a condition."""
         return Operation("not", (children[1],), span(children), place(children[0]))
 
-    def binary(self, children: list[Child]) -> Operation:
-        """Build an operation with an operator between two operands."""
-        left, sign, right = children
+    def operation(self, children: list[Child]) -> Node:
+        """Build an operation with an operator, or NOT and an operator, after the first operand."""
+        left, *rest = children
+        is_negated = rest[0].type == "NOT"
+        sign, *others = rest[is_negated:]
         name = OPERATOR_NAMES.get(sign.text.upper(), sign.text.lower())
-        return Operation(name, (left, right), span(children), place(sign))
+        made = Operation(name, (left, *others[::2]), span(children), place(sign))  # between others stands an AND
+        return _contrary(made) if is_negated else made
 
-    def between(self, children: list[Child]) -> Operation:
-        """Build BETWEEN."""
-        value, sign, low, _, high = children
-        return Operation("between", (value, low, high), span(children), place(sign))
-
-    def among(self, children: list[Child]) -> Operation:
-        """Build IN."""
-        value, sign, items = children
-        return Operation("in", (value, items), span(children), place(sign))
-
-    def is_null(self, children: list[Child]) -> Operation:
-        """Build IS NULL."""
-        return Operation("isnull", (children[0],), span(children), place(children[1]))
-
-    def is_not_null(self, children: list[Child]) -> Node:
-        """Build IS NOT NULL."""
-        return _contrary(self.is_null(children))
-
-    def not_binary(self, children: list[Child]) -> Node:
-        """Build an operation with NOT before its operator."""
-        return _contrary(self.binary(_without_not(children)))
-
-    def not_between(self, children: list[Child]) -> Node:
-        """Build NOT BETWEEN."""
-        return _contrary(self.between(_without_not(children)))
-
-    def not_among(self, children: list[Child]) -> Node:
-        """Build NOT IN."""
-        return _contrary(self.among(_without_not(children)))
+    def is_null(self, children: list[Child]) -> Node:
+        """Build IS NULL and IS NOT NULL."""
+        made = Operation("isnull", (children[0],), span(children), place(children[1]))
+        return _contrary(made) if len(children) > 3 else made
 
     def literals(self, children: list[Child]) -> Node:
         """Build a list of plain literals, which are one token."""
@@ -144,10 +122,6 @@ class Builder:
 
 def _contrary(node: Operation) -> Node:
     return Operation("not", (node,), node.at, node.sign)
-
-
-def _without_not(children: list[Child]) -> list[Child]:
-    return [children[0], *children[2:]]
 
 
 def _name(text: str) -> str:

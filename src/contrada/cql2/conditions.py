@@ -25,15 +25,12 @@ _SETS |= {name: getattr(RelationSet, name.upper()) for name in OGC}
 
 
 class Operand(NamedTuple):
-    """An attribute or a value, and the foldings (CASEI, ACCENTI) around it."""
+    """The name of an attribute, or a value, and the foldings (CASEI, ACCENTI) around it."""
 
-    node: Attribute | Value
+    is_attribute: bool
+    content: Any
+    at: Place
     folds: frozenset[str]
-
-    @property
-    def is_attribute(self) -> bool:
-        """True if the operand is an attribute."""
-        return isinstance(self.node, Attribute)
 
 
 def constraint_of(node: Node) -> Constraint | bool:
@@ -77,13 +74,12 @@ def _made(
 def _comparison(node: Operation) -> Constraint:
     left, right = (_operand(argument) for argument in _arguments(node, 2))
     if left.is_attribute and right.is_attribute:
-        raise Fault(right.node.at, "two attributes cannot be compared; compare one with a value", kind="two attributes")
+        raise Fault(right.at, "two attributes cannot be compared; compare one with a value", kind="two attributes")
     if not left.is_attribute and not right.is_attribute:
         raise Fault(node.at, "two values cannot be compared; one side must be an attribute")
-    operator, at = node.name, right.node.at
     if right.is_attribute:
-        operator, left, right, at = MIRRORED[operator], right, left, left.node.at
-    return _compared(left, operator, [right], at)
+        return _compared(right, MIRRORED[node.name], [left], left.at)
+    return _compared(left, node.name, [right], right.at)
 
 
 def _test(node: Operation) -> Constraint:
@@ -98,24 +94,20 @@ def _test(node: Operation) -> Constraint:
         raise Fault(first.at, f"{node.name.split()[0].upper()} needs an attribute on its left side")
     for operand in operands:
         if operand.is_attribute:
-            raise Fault(
-                operand.node.at, "two attributes cannot be compared; compare one with values", kind="two attributes"
-            )
+            raise Fault(operand.at, "two attributes cannot be compared; compare one with values", kind="two attributes")
     return _compared(attribute, TEXTUAL.get(node.name, node.name), operands, node.at)
 
 
 def _compared(attribute: Operand, operator: str, operands: Sequence[Operand], at: Place) -> Constraint:
     """Return the constraint that compares an attribute with values; both sides have the same foldings."""
-    assert isinstance(attribute.node, Attribute)
     values = [_folded_alike(attribute, operator, operand) for operand in operands]
     value = tuple(values) if operator in ("between", "in") else values[0]
-    return _made(at, attribute.node.name, operator, value, attribute.folds)
+    return _made(at, attribute.content, operator, value, attribute.folds)
 
 
 def _folded_alike(attribute: Operand, operator: str, operand: Operand) -> Any:
     """Return the value of an operand. Both sides must be folded, unless folding would not change the value."""
-    assert isinstance(operand.node, Value)
-    value, at = operand.node.value, operand.node.at
+    value, at = operand.content, operand.at
     if value is None:
         raise Fault(at, "nothing compares with NULL; write `x IS NULL` or `x IS NOT NULL`")
     if operand.folds == attribute.folds:
@@ -143,10 +135,10 @@ def _pattern(text: str, at: Place) -> Like:
 
 
 def _null(node: Operation) -> Constraint:
-    (operand,) = (_operand(argument) for argument in _arguments(node, 1))
-    if not isinstance(operand.node, Attribute):
-        raise Fault(operand.node.at, "IS NULL needs an attribute, got a value")
-    return _made(node.at, operand.node.name, "is null")  # folding does not change whether a value is present
+    operand = _operand(_arguments(node, 1)[0])
+    if not operand.is_attribute:
+        raise Fault(operand.at, "IS NULL needs an attribute, got a value")
+    return _made(node.at, operand.content, "is null")  # folding does not change whether a value is present
 
 
 def _spatial(node: Operation) -> Constraint:
@@ -167,14 +159,12 @@ def _spatial(node: Operation) -> Constraint:
         raise Fault(node.at, f"two values {message}")
     if right.is_attribute:
         left, right, relations = right, left, relations.inverse
-    assert isinstance(left.node, Attribute)
-    assert isinstance(right.node, Value)
     for operand in (left, right):
         if operand.folds:
-            raise Fault(operand.node.at, "CASEI and ACCENTI apply to text only")
-    if not isinstance(right.node.value, Region | Point | Column):
-        raise Fault(right.node.at, f"{node.name.upper()} needs a geometry: a POLYGON, MULTIPOLYGON, POINT or BBOX")
-    return _made(node.at, left.node.name, relations, right.node.value)
+            raise Fault(operand.at, "CASEI and ACCENTI apply to text only")
+    if not isinstance(right.content, Region | Point | Column):
+        raise Fault(right.at, f"{node.name.upper()} needs a geometry: a POLYGON, MULTIPOLYGON, POINT or BBOX")
+    return _made(node.at, left.content, relations, right.content)
 
 
 def _relation(node: Node) -> Relation:
@@ -200,7 +190,7 @@ def _operand(node: Node) -> Operand:
         (node,) = _arguments(node, 1)
     if isinstance(node, Operation):
         node = _value(node)
-    return Operand(node, frozenset(folds))
+    return Operand(isinstance(node, Attribute), node[0], node.at, frozenset(folds))
 
 
 def _value(node: Operation) -> Value:

@@ -78,28 +78,28 @@ class Descent:
         left = self._sum()
         kind = self._type
         if kind in BINARY:
-            return BUILD.binary([left, self._any(), self._sum()])
+            return BUILD.operation([left, self._any(), self._sum()])
         if kind == "NOT":
             return self._negated(left, self._any())
         if kind == "BETWEEN":
-            return BUILD.between([left, self._any(), self._sum(), self._take("AND"), self._sum()])
+            return BUILD.operation([left, self._any(), self._sum(), self._take("AND"), self._sum()])
         if kind == "IN":
-            return BUILD.among([left, self._any(), self._items()])
+            return BUILD.operation([left, self._any(), self._items()])
         return self._null(left) if kind == "IS" else left
 
     def _negated(self, left: Node, sign: Token) -> Node:
         """Read what follows NOT behind an operand."""
         kind = self._type
         if kind in ("LIKE", "TEXTUAL"):
-            return BUILD.not_binary([left, sign, self._any(), self._sum()])
+            return BUILD.operation([left, sign, self._any(), self._sum()])
         if kind == "BETWEEN":
-            return BUILD.not_between([left, sign, self._any(), self._sum(), self._take("AND"), self._sum()])
-        return BUILD.not_among([left, sign, self._take("IN"), self._items()])
+            return BUILD.operation([left, sign, self._any(), self._sum(), self._take("AND"), self._sum()])
+        return BUILD.operation([left, sign, self._take("IN"), self._items()])
 
     def _null(self, left: Node) -> Node:
         children: list[Child] = [left, self._take("IS")]
         if self._type == "NOT":
-            return BUILD.is_not_null([*children, self._any(), self._take("NULL")])
+            return BUILD.is_null([*children, self._any(), self._take("NULL")])
         return BUILD.is_null([*children, self._take("NULL")])
 
     def _items(self) -> Node:
@@ -113,7 +113,7 @@ class Descent:
     def _sum(self) -> Node:
         left = self._operand()
         while self._type in ("SIGN", "ARITHMETIC"):
-            left = BUILD.binary([left, self._any(), self._operand()])
+            left = BUILD.operation([left, self._any(), self._operand()])
         return left
 
     def _operand(self) -> Node:

@@ -23,30 +23,21 @@ GRAMMAR = """
 ?conjunction: condition | condition (AND condition)+ -> joined
 ?condition: sum
     | NOT condition -> negate
-    | sum COMPARE sum -> binary
-    | sum LIKE sum -> binary
-    | sum NOT LIKE sum -> not_binary
-    | sum TEXTUAL sum -> binary
-    | sum NOT TEXTUAL sum -> not_binary
-    | sum BETWEEN sum AND sum -> between
-    | sum NOT BETWEEN sum AND sum -> not_between
-    | sum IN items -> among
-    | sum NOT IN items -> not_among
-    | sum IS NULL -> is_null
-    | sum IS NOT NULL -> is_not_null
+    | sum COMPARE sum -> operation
+    | sum NOT? (LIKE | TEXTUAL) sum -> operation
+    | sum NOT? BETWEEN sum AND sum -> operation
+    | sum NOT? IN items -> operation
+    | sum IS NOT? NULL -> is_null
 items: LITERALS -> literals | LPAR sum (COMMA sum)* RPAR -> array
-?sum: operand | sum ARITHMETIC operand -> binary | sum SIGN operand -> binary
+?sum: operand | sum (ARITHMETIC | SIGN) operand -> operation
 ?operand: NUMBER -> number
     | SIGN operand -> sign
     | STRING -> text
-    | TRUE -> constant
-    | FALSE -> constant
-    | NULL -> constant
+    | (TRUE | FALSE | NULL) -> constant
     | GEOMETRY -> geometry
     | COLUMN -> column
     | NAME -> attribute
-    | NAME LPAR RPAR -> call
-    | NAME LPAR expression (COMMA expression)* RPAR -> call
+    | NAME LPAR (expression (COMMA expression)*)? RPAR -> call
     | LPAR expression RPAR -> group
     | LPAR expression (COMMA expression)+ RPAR -> array
 %declare OR AND NOT COMPARE LIKE TEXTUAL BETWEEN IN IS NULL NAME LITERALS LPAR RPAR COMMA

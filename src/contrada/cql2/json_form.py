@@ -19,7 +19,7 @@ from contrada.geometry import Point, Region, RelationSet
 from contrada.limits import limit
 from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
-from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, printed_value
+from contrada.model.operators import NULLS, SETS, TEXTUAL, printed_value
 from contrada.model.text import like_of
 
 OPERATORS = {"prefix": "prefix text", "suffix": "suffix text", "textContains": "contains text"}  # additions to CQL2
@@ -143,12 +143,10 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
     operator, value = constraint.operator, constraint.value
     if isinstance(operator, RelationSet):
         geometry = {"column": value.name} if isinstance(value, Column) else value.to_geojson()
-        word, contrary = operator.word, (~operator).word
-        if word is not None:
-            return {"op": word.lower(), "args": [name, geometry]}
-        if contrary is not None:
-            return _negated(True, {"op": contrary.lower(), "args": [name, geometry]})
-        return {"op": "relation", "args": [name, geometry, *map(str, operator)]}
+        word = operator.word or (~operator).word
+        if word is None:
+            return {"op": "relation", "args": [name, geometry, *map(str, operator)]}
+        return _negated(operator.word is None, {"op": word.lower(), "args": [name, geometry]})
     if constraint.kind is not None:
         raise FilterError(f"`{constraint}` cannot be written as CQL2 JSON: its operator belongs to a registered type")
     if operator in NULLS:
@@ -159,16 +157,11 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
         return {"op": "casei", "args": [item]} if constraint.casei else item
 
     plain = operator.removeprefix("not ")
-    arguments: list[Any]
-    if operator in PAIRS:
-        arguments = [folded(_literal(item)) for item in value]
-    elif operator in SETS:
-        arguments = [[folded(_literal(item)) for item in value]]
-    elif operator in TEXTUAL and not isinstance(value, Column):
-        plain, arguments = "like", [folded(like_of(operator, value).to_text())]
-    else:
-        plain = _WRITTEN.get(plain, "<>" if plain == "!=" else plain)
-        arguments = [folded(_literal(value))]
+    if operator in TEXTUAL and not isinstance(value, Column):
+        plain, value = "like", like_of(operator, value).to_text()
+    plain = _WRITTEN.get(plain, "<>" if plain == "!=" else plain)
+    items = [folded(_literal(item)) for item in (value if type(value) is tuple else (value,))]
+    arguments = [items] if operator in SETS else items
     return _negated(operator.startswith("not "), {"op": plain, "args": [folded(name), *arguments]})
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 import numpy as np
 
+from contrada.cql2.shown import short
 from contrada.errors import FilterError
+from contrada.model.restore import time_of
 
 MAX_DECIMAL_DIGITS = 10_000
 MAX_INTEGER_DIGITS = 1200  # beyond what constraints compare, and below Python's limit for reading integers
-_DATE = re.compile(r"([+-]?[0-9]{4,})-([0-9]{2})-([0-9]{2})\Z")
+_DATE = re.compile(r"([+-]?[0-9]{4,})-[0-9]{2}-[0-9]{2}\Z")
 _TIMESTAMP = re.compile(
     r"([+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:?[0-9]{2})?\Z"
 )
@@ -43,7 +44,7 @@ def decimal_of(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise FilterError(f"{_shown(text)} is not a decimal number") from None
+        raise FilterError(f"{short(text)} is not a decimal number") from None
 
 
 def date_of(text: str) -> date | np.datetime64:
@@ -54,20 +55,15 @@ def date_of(text: str) -> date | np.datetime64:
     """
     match = _DATE.match(text)
     if match is None:
-        raise FilterError(f"{_shown(text)} is not a date; write a date as DATE('2020-01-31')")
-    year, month, day = (int(group) if len(group) < 10 else 10**9 for group in match.groups())
-    if abs(year) >= 10**9:
-        raise FilterError(f"{_shown(text)} is outside the range of dates (years below 10^9)")
+        raise FilterError(f"{short(text)} is not a date; write a date as DATE('2020-01-31')")
+    if len(match[1].lstrip("+-0")) > 9:
+        raise FilterError(f"{short(text)} is outside the range of dates (years below 10^9)")
     try:
-        # The calendar repeats every 400 years, so a year that Python supports tells whether the day exists.
-        known = date(year if 1 <= year <= 9999 else year % 400 + 400, month, day)
+        day = np.datetime64(text, "D")
     except ValueError as error:
-        raise FilterError(f"{_shown(text)} is not a date: {error}") from error
-    if 1 <= year <= 9999:
-        return known
-    cycles = (year - known.year) // 400
-    days = known.toordinal() - date(1970, 1, 1).toordinal() + cycles * 146_097
-    return np.datetime64(days, "D")
+        raise FilterError(f"{short(text)} is not a date: the calendar has no such day") from error
+    known: object = day.item()  # a number of days if the year is not within 1 to 9999
+    return known if isinstance(known, date) else day
 
 
 def timestamp_of(text: str) -> datetime | np.datetime64:
@@ -80,14 +76,14 @@ def timestamp_of(text: str) -> datetime | np.datetime64:
     match = _TIMESTAMP.match(text)
     if match is None:
         hint = "; write a day as DATE('2020-01-31')" if _DATE.match(text) else ""
-        raise FilterError(f"{_shown(text)} is not a timestamp, such as TIMESTAMP('2020-01-31T18:30:00Z'){hint}")
+        raise FilterError(f"{short(text)} is not a timestamp, such as TIMESTAMP('2020-01-31T18:30:00Z'){hint}")
     day, *clock, fraction, zone = match.groups()
     hours, minutes, seconds = map(int, clock)
     if hours > 23 or minutes > 59 or seconds > 59:
-        raise FilterError(f"{_shown(text)} is not a timestamp: the time of day is outside 00:00:00 to 23:59:59")
+        raise FilterError(f"{short(text)} is not a timestamp: the time of day is outside 00:00:00 to 23:59:59")
     fraction = fraction or ""
     if fraction[9:].strip("0"):
-        raise FilterError(f"{_shown(text)} has more than nine digits after the point; the limit is nanoseconds")
+        raise FilterError(f"{short(text)} has more than nine digits after the point; the limit is nanoseconds")
     midnight = date_of(day)
     days = midnight.toordinal() - 719_163 if isinstance(midnight, date) else int(midnight.astype(np.int64))
     whole = days * 86_400 + hours * 3600 + minutes * 60 + seconds - _offset(text, zone)
@@ -100,25 +96,16 @@ def _offset(text: str, zone: str | None) -> int:
         return 0
     hours, minutes = int(zone[1:3]), int(zone[-2:])
     if hours > 23 or minutes > 59:
-        raise FilterError(f"{_shown(text)} is not a timestamp: the zone is outside -23:59 to +23:59")
+        raise FilterError(f"{short(text)} is not a timestamp: the zone is outside -23:59 to +23:59")
     return (hours * 3600 + minutes * 60) * (-1 if zone[0] == "-" else 1)
 
 
 def _instant(text: str, nanoseconds: int) -> datetime | np.datetime64:
     """Return the instant `nanoseconds` after 1970-01-01 UTC: a datetime if it can hold it, else a datetime64."""
-    if nanoseconds % 1000 == 0:
-        try:
-            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)
-        except OverflowError:
-            if abs(nanoseconds) < 2**63 * 1000:
-                return np.datetime64(nanoseconds // 1000, "us")
+    if nanoseconds % 1000 == 0 and abs(nanoseconds) < 2**63 * 1000:
+        return time_of(nanoseconds // 1000, 0)
     for step in (1, 10, 100):
         if nanoseconds % step == 0 and abs(nanoseconds) < 2**63 * step:
             return np.datetime64(nanoseconds // step, ("ns", step))
     ranges = "292 years around 1970 with nanoseconds, 292,000 years with microseconds"
-    raise FilterError(f"{_shown(text)} is outside the range of timestamps: {ranges}")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    raise FilterError(f"{short(text)} is outside the range of timestamps: {ranges}")

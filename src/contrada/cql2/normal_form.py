@@ -62,7 +62,9 @@ def _parts(root: Node) -> list[ExpressionPart]:
     while waiting:
         node, is_negated, above = waiting.pop()
         while isinstance(node, Operation) and node.name == "not":
-            node, is_negated = _only(node), not is_negated
+            if len(node.arguments) != 1:
+                raise Fault(node.at, f"NOT needs one condition, got {len(node.arguments)}")
+            node, is_negated = node.arguments[0], not is_negated
         if above >= 0:
             parts[above].parts.append(len(parts))
         if isinstance(node, Operation) and node.name in NEGATED_JOIN:
@@ -77,12 +79,6 @@ def _parts(root: Node) -> list[ExpressionPart]:
                 leaf = not leaf if isinstance(leaf, bool) else leaf.negated
             parts.append(ExpressionPart(node, "", [], leaf))
     return parts
-
-
-def _only(node: Operation) -> Node:
-    if len(node.arguments) != 1:
-        raise Fault(node.at, f"NOT needs one condition, got {len(node.arguments)}")
-    return node.arguments[0]
 
 
 def _size(part: ExpressionPart, sizes: list[ExpansionSize]) -> ExpansionSize:
@@ -103,17 +99,14 @@ def _size(part: ExpressionPart, sizes: list[ExpansionSize]) -> ExpansionSize:
 
 def _check(node: Node, size: ExpansionSize) -> None:
     """Raise a Fault if the expansion is too large. Inner parts are checked first, so the smallest one is reported."""
-    most_filters, most_constraints = limit("filters"), limit("constraints")
-    if size.filters > most_filters:
-        count = "more than 10^15" if size.filters == MAX_COUNTED else f"{size.filters:,}"
-        message = f"this part expands to {count} filters, as an OR of ANDs; the limit is {most_filters:,}"
-        message += f" ({variable('filters')})"
-    elif size.constraints > most_constraints and size.filters > 1:
-        count = "more than 10^15" if size.constraints == MAX_COUNTED else f"{size.constraints:,}"
-        message = f"this part expands to {size.filters:,} filters with {count} constraints, as an OR of ANDs"
-        message += f"; the limit is {most_constraints:,} ({variable('constraints')})"
+    filters, constraints = ("more than 10^15" if count == MAX_COUNTED else f"{count:,}" for count in size)
+    if size.filters > limit("filters"):
+        name, found = "filters", f"{filters} filters"
+    elif size.constraints > limit("constraints") and size.filters > 1:
+        name, found = "constraints", f"{filters} filters with {constraints} constraints"
     else:
         return
+    message = f"this part expands to {found}, as an OR of ANDs; the limit is {limit(name):,} ({variable(name)})"
     raise Fault(node.at, f"{message}; use several subscriptions, or IN for an OR of equal comparisons")
 
 

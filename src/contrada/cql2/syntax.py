@@ -71,7 +71,4 @@ class Fault(Exception):
 
     def __init__(self, at: Place, message: str, expected: tuple[str, ...] = (), kind: FaultKind = "other") -> None:
         super().__init__(message)
-        self.at = at
-        self.message = message
-        self.expected = expected
-        self.kind = kind
+        self.at, self.message, self.expected, self.kind = at, message, expected, kind

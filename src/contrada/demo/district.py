@@ -6,31 +6,35 @@ are bad on purpose, so that a run shows how they are handled; `District.bad` lis
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import shapely
+from pyproj import Transformer
 
 from contrada.demo import ground
 from contrada.demo.facilities import make_facilities, make_subscriptions, quarters_of
-from contrada.demo.files import CRS, from_wkb, with_wkb, write_features, write_geoparquet
-from contrada.demo.ground import Blocks, Buildings, Geometries, IntArray, Parcels
+from contrada.demo.ground import Blocks, Buildings, FloatArray, Geometries, IntArray, Parcels
 from contrada.demo.messages import make_messages
 from contrada.errors import ContradaError
+from contrada.geometry import Crs
+from contrada.pipeline.ingestion.geoparquet import geo_metadata, wkb_types
 
-__all__ = ["CRS", "District", "make_district", "write_district"]
-
+CRS = "EPSG:25832"
 PARCELS, FACILITIES, SUBSCRIPTIONS, MESSAGES = 20_000, 2_000, 3_000, 5_000  # at scale 1; buildings follow the parcels
 BAD_SHARE = 0.002
 FAULTS = ("bow-tie", "missing", "nan")
+COLLECTION = '{"type": "FeatureCollection", "features": [\n', ",\n", "\n]}\n"  # text before, between and after features
 UNFINISHED_FILTER = "severity >= "  # filter of a subscription that is bad on purpose
 
 
-@dataclass(frozen=True)
-class District:
+class District(NamedTuple):
     """Five tables in metres of EPSG:25832, geometry as WKB, and the rows of each that are bad on purpose.
 
     | table | columns besides geometry |
@@ -71,7 +75,7 @@ def make_district(seed: int = 7, scale: float = 1.0) -> District:
     facilities, regions = make_facilities(rng, blocks, parcels, max(3, round(FACILITIES * scale)))
     subscriptions = make_subscriptions(rng, facilities, regions, max(3, round(SUBSCRIPTIONS * scale)))
     messages, areas = make_messages(rng, blocks, max(20, round(MESSAGES * scale)))
-    attributes = _parcel_attributes(rng, blocks, parcels), _building_attributes(rng, buildings)
+    of_parcels, of_buildings = _parcel_attributes(rng, blocks, parcels), _building_attributes(rng, buildings)
     bad = {
         "parcels": spoil(rng, parcels.polygons),
         "buildings": spoil(rng, buildings.polygons),
@@ -80,11 +84,11 @@ def make_district(seed: int = 7, scale: float = 1.0) -> District:
         "messages": spoil(rng, areas),
     }
     return District(
-        with_wkb(attributes[0], "geometry", parcels.polygons),
-        with_wkb(attributes[1], "geometry", buildings.polygons),
-        with_wkb(facilities, "geometry", regions),
+        _with_wkb(of_parcels, "geometry", parcels.polygons),
+        _with_wkb(of_buildings, "geometry", buildings.polygons),
+        _with_wkb(facilities, "geometry", regions),
         _with_unfinished(subscriptions, bad["subscriptions"]),
-        with_wkb(messages, "area", areas),
+        _with_wkb(messages, "area", areas),
         bad,
     )
 
@@ -93,21 +97,50 @@ def write_district(directory: str | os.PathLike[str], seed: int = 7, scale: floa
     """Generate a district and write it in several formats to a directory, which is created if needed.
 
     parcels.parquet, messages.parquet and subscriptions.parquet are GeoParquet in EPSG:25832; buildings.geojsonl
-    (newline GeoJSON) and facilities.geojson (a FeatureCollection) are in longitude and latitude, as RFC 7946 requires.
+    (newline GeoJSON) and facilities.geojson (a FeatureCollection) are in longitude and latitude, as RFC 7946 requires;
+    equal vertices stay equal, so shared edges stay shared.
     """
     target = Path(directory)
     target.mkdir(parents=True, exist_ok=True)
     district = make_district(seed, scale)
-    write_geoparquet(target / "parcels.parquet", district.parcels, "geometry")
-    write_geoparquet(target / "messages.parquet", district.messages, "area")
-    write_geoparquet(target / "subscriptions.parquet", district.subscriptions, "geometry")
-    write_features(target / "buildings.geojsonl", *_apart(district.buildings), lines=True)
-    write_features(target / "facilities.geojson", *_apart(district.facilities), lines=False)
+    _write_geoparquet(target / "parcels.parquet", district.parcels, "geometry")
+    _write_geoparquet(target / "messages.parquet", district.messages, "area")
+    _write_geoparquet(target / "subscriptions.parquet", district.subscriptions, "geometry")
+    _write_features(target / "buildings.geojsonl", district.buildings, lines=True)
+    _write_features(target / "facilities.geojson", district.facilities, lines=False)
     return district
 
 
-def _apart(table: pa.Table) -> tuple[pa.Table, Geometries]:
-    return table.drop_columns(["geometry"]), from_wkb(table["geometry"])
+def _write_geoparquet(path: Path, table: pa.Table, geometry: str) -> None:
+    """Write GeoParquet 1.1: the table, with its WKB column described in the file's metadata."""
+    described = geo_metadata(geometry, Crs.of(CRS), wkb_types(table[geometry]))
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(described)}), path, compression="zstd")
+
+
+def _write_features(path: Path, table: pa.Table, *, lines: bool) -> None:
+    """Write GeoJSON in longitude and latitude: one Feature per line, or (`lines=False`) one FeatureCollection."""
+    head, between, tail = ("", "\n", "\n") if lines else COLLECTION
+    path.write_text(head + between.join(_features(table)) + tail, encoding="utf-8")
+
+
+def _features(table: pa.Table) -> Iterator[str]:
+    with np.errstate(invalid="ignore"):  # Shapely raises NumPy's warning for NaN
+        geometries = shapely.from_wkb(table["geometry"].to_numpy(zero_copy_only=False))
+    texts = shapely.to_geojson(shapely.transform(geometries, _to_degrees))
+    for properties, text in zip(table.drop_columns(["geometry"]).to_pylist(), texts, strict=True):
+        # Shapely writes null for a NaN coordinate, which JSON cannot express.
+        yield f'{{"type": "Feature", "properties": {json.dumps(properties)}, "geometry": {text or "null"}}}'
+
+
+def _to_degrees(metres: FloatArray) -> FloatArray:
+    east, north = Transformer.from_crs(CRS, "OGC:CRS84", always_xy=True).transform(metres[:, 0], metres[:, 1])
+    degrees = np.stack([east, north], axis=1)
+    return np.where(np.isfinite(degrees), degrees, np.nan)
+
+
+def _with_wkb(attributes: pa.Table, name: str, geometries: Geometries) -> pa.Table:
+    """Append the geometries as a column of WKB, null where there is none."""
+    return attributes.append_column(name, pa.array(shapely.to_wkb(geometries), type=pa.binary()))
 
 
 def _bad_count(rows: int) -> int:
@@ -133,9 +166,8 @@ def _spoilt(region: shapely.Geometry, fault: str) -> shapely.Geometry | None:
 
 
 def _with_unfinished(subscriptions: pa.Table, rows: IntArray) -> pa.Table:
-    filters = subscriptions["filter"].to_pylist()
-    for row in rows:
-        filters[row] = UNFINISHED_FILTER
+    filters = np.array(subscriptions["filter"].to_pylist(), object)
+    filters[rows] = UNFINISHED_FILTER
     return subscriptions.set_column(subscriptions.schema.get_field_index("filter"), "filter", pa.array(filters))
 
 
@@ -143,12 +175,11 @@ def _parcel_attributes(rng: np.random.Generator, blocks: Blocks, parcels: Parcel
     count = len(parcels.polygons)
     uses = np.array(["residential", "residential", "residential", "mixed", "commercial", "garden"])
     owners = rng.zipf(1.7, count) % max(2, count // 3)
-    quarters = np.array(quarters_of(parcels.polygons, blocks))
     return pa.table(
         {
             "key": [f"P{number:07d}" for number in range(count)],
             "subscriber": [f"owner-{owner:05d}" for owner in owners],
-            "quarter": pa.array(quarters),
+            "quarter": quarters_of(parcels.polygons, blocks),
             "use": pa.array(uses[rng.integers(0, len(uses), count)]),
             "min_severity": pa.array(rng.integers(1, 6, count)),
         }
@@ -157,13 +188,12 @@ def _parcel_attributes(rng: np.random.Generator, blocks: Blocks, parcels: Parcel
 
 def _building_attributes(rng: np.random.Generator, buildings: Buildings) -> pa.Table:
     count = len(buildings.polygons)
+    uses = np.array(["house", "shop"])[rng.integers(0, 2, count)]
     return pa.table(
         {
             "id": [f"B{number:07d}" for number in range(count)],
             "parcel": [f"P{number:07d}" for number in buildings.parcels],
-            "use": pa.array(
-                np.where(buildings.is_shed, "shed", np.array(["house", "shop"])[rng.integers(0, 2, count)])
-            ),
+            "use": pa.array(np.where(buildings.is_shed, "shed", uses)),
             "floors": pa.array(np.where(buildings.is_shed, 1, rng.integers(1, 6, count))),
         }
     )

@@ -66,18 +66,15 @@ def make_facilities(
     angle = np.linspace(0, 2 * np.pi, 16, endpoint=False)
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     regions[served] = shapely.polygons(np.round(centres[:, None] + radius[served, None, None] * ring, 2))
-    names = list(KINDS)
+    names = [list(KINDS)[kind] for kind in kinds]
     quarters = quarters_of(regions, blocks)
     least = np.array([severity for _, _, severity in KINDS.values()])[kinds] + rng.integers(0, 3, count)
     table = pa.table(
         {
             "key": [f"F{number:06d}" for number in range(count)],
-            "subscriber": [f"{names[kind]}s of {quarter}" for kind, quarter in zip(kinds, quarters, strict=True)],
-            "name": [
-                f"{names[kind].capitalize()} {quarter} {number}"
-                for number, (kind, quarter) in enumerate(zip(kinds, quarters, strict=True))
-            ],
-            "kind": [names[kind] for kind in kinds],
+            "subscriber": [f"{name}s of {quarter}" for name, quarter in zip(names, quarters, strict=True)],
+            "name": [f"{names[k].capitalize()} {quarter} {k}" for k, quarter in enumerate(quarters)],
+            "kind": names,
             "quarter": quarters,
             "min_severity": pa.array(np.minimum(least, 5)),
             "max_wind": pa.array(np.round(rng.uniform(12, 36, count), 1)),
@@ -92,22 +89,18 @@ def make_subscriptions(rng: np.random.Generator, facilities: pa.Table, regions: 
     asked = rng.choice(len(FILTERS), count, p=weights / weights.sum())
     rows = rng.integers(0, len(regions), count)
     areas = shapely.to_wkt(regions[rows], rounding_precision=2)
-    wider = shapely.envelope(shapely.buffer(regions[rows], 120.0))
-    around = shapely.to_wkt(wider, rounding_precision=2)
+    around = shapely.to_wkt(shapely.envelope(shapely.buffer(regions[rows], 120.0)), rounding_precision=2)
     severity = facilities["min_severity"].to_numpy()[rows]
     wind = facilities["max_wind"].to_numpy()[rows]
     hours = rng.integers(0, 24, count)
     filters = [
-        FILTERS[question][1].format(
-            area=areas[number], wider=around[number], severity=severity[number], wind=wind[number], hour=hours[number]
-        )
-        for number, question in enumerate(asked)
+        FILTERS[question][1].format(area=area, wider=wider, severity=least, wind=most, hour=hour)
+        for question, area, wider, least, most, hour in zip(asked, areas, around, severity, wind, hours, strict=True)
     ]
-    subscribers = facilities["subscriber"].take(pa.array(rows)).combine_chunks()
     return pa.table(
         {
             "key": [f"S{number:06d}" for number in range(count)],
-            "subscriber": subscribers,
+            "subscriber": facilities["subscriber"].take(pa.array(rows)).combine_chunks(),
             "filter": filters,
             "geometry": pa.array(shapely.to_wkb(regions[rows]), type=pa.binary()),
         }

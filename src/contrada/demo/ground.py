@@ -7,7 +7,7 @@ to the last bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,7 @@ BLOCK_METRES = np.array([112.0, 72.0])  # without the streets, metres
 PARCELS_PER_BLOCK = 10.87  # on average, with merged parcels and perimeter blocks
 
 
-@dataclass(frozen=True)
-class Blocks:
+class Blocks(NamedTuple):
     """The blocks: their places in the street grid (n, 2) and their lattices (n, 7, 7, 2)."""
 
     places: IntArray
@@ -41,18 +40,15 @@ class Blocks:
         return flat.min(axis=0), flat.max(axis=0)
 
 
-@dataclass(frozen=True)
-class Parcels:
-    """Polygons with the block of each; the first `len(cells)` are single cells (block, row, column) of a lattice."""
+class Parcels(NamedTuple):
+    """Polygons; the first `len(cells)` are single cells (block, row, column) of a lattice."""
 
     polygons: Geometries
-    blocks: IntArray
     cells: IntArray
     pairs: IntArray  # parcels of two adjacent cells, which come next: block, row, first column
 
 
-@dataclass(frozen=True)
-class Buildings:
+class Buildings(NamedTuple):
     """Polygons, and the parcel on which each stands."""
 
     polygons: Geometries
@@ -104,6 +100,9 @@ def _ring(bottom: int, top: int, left: int, right: int) -> Path:
     )
 
 
+COURTYARD = _ring(2, 4, 1, 5)
+
+
 def _along(lattices: FloatArray, path: Path) -> FloatArray:
     rows, columns = np.array(path).T
     return lattices[:, rows, columns]
@@ -130,17 +129,21 @@ def make_parcels(rng: np.random.Generator, blocks: Blocks) -> Parcels:
     free[pairs[:, 0], pairs[:, 1], pairs[:, 2]] = free[pairs[:, 0], pairs[:, 1], pairs[:, 2] + 1] = False
     cells = np.stack(np.nonzero(free), axis=1)
     yards = np.flatnonzero(blocks.has_courtyard)
-    outer = shapely.linearrings(_along(blocks.lattices[yards], _ring(0, 6, 0, 6)))
-    inner = shapely.linearrings(_along(blocks.lattices[yards], _ring(2, 4, 1, 5)))
+    courtyards = shapely.linearrings(_along(blocks.lattices[yards], COURTYARD))
     polygons = [
         shapely.polygons(_cells(blocks.lattices, cells, 1)),
         shapely.polygons(_cells(blocks.lattices, pairs, 2)),
         _two_parts(blocks.lattices, apart),
-        shapely.polygons(outer, holes=inner[:, None]),
-        shapely.polygons(inner),
+        _around_courtyards(blocks.lattices[yards], _ring(0, 6, 0, 6)),
+        shapely.polygons(courtyards),
     ]
-    of_block = [cells[:, 0], pairs[:, 0], apart, yards, yards]
-    return Parcels(np.concatenate(polygons), np.concatenate(of_block), cells, pairs)
+    return Parcels(np.concatenate(polygons), cells, pairs)
+
+
+def _around_courtyards(lattices: FloatArray, path: Path) -> Geometries:
+    outer, inner = (shapely.linearrings(_along(lattices, one)) for one in (path, COURTYARD))
+    found: Geometries = shapely.polygons(outer, holes=inner[:, None])
+    return found
 
 
 def _two_parts(lattices: FloatArray, apart: IntArray) -> Geometries:
@@ -165,9 +168,7 @@ def make_buildings(rng: np.random.Generator, blocks: Blocks, parcels: Parcels) -
     chosen = np.flatnonzero(rng.random(len(block)) < 0.62)
     behind = np.where(row[chosen] == 0, 2, 0)
     sheds = _inset(_strips(blocks.lattices, parcels.cells[chosen], behind, 1), rng.uniform(0.3, 0.4, len(chosen)), 0.3)
-    outer = shapely.linearrings(_along(blocks.lattices[yards], _ring(1, 5, 0, 6)))
-    inner = shapely.linearrings(_along(blocks.lattices[yards], _ring(2, 4, 1, 5)))
-    around = shapely.polygons(outer, holes=inner[:, None])
+    around = _around_courtyards(blocks.lattices[yards], _ring(1, 5, 0, 6))
     first_pair = len(parcels.cells)
     first_yard = len(parcels.polygons) - 2 * len(yards)
     stands_on = [

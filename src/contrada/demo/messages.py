@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,7 @@ CERTAINTIES = np.array(["observed", "likely", "possible"])
 EVENT_SHARES = {"storm": 0.40, "plume": 0.16, "closure": 0.10, "lightning": 0.16}  # the rest are sensor readings
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(NamedTuple):
     """Messages of one kind, before all kinds are merged; `onset` and `lasts` in minutes."""
 
     event: str
@@ -32,7 +31,7 @@ class Draft:
     def first(self, count: int) -> Draft:
         """Return the first `count` messages; the last series may end early."""
         arrays = ("series", "areas", "intensity", "onset", "lasts")
-        return replace(self, **{name: getattr(self, name)[:count] for name in arrays})
+        return self._replace(**{name: getattr(self, name)[:count] for name in arrays})
 
 
 def make_messages(rng: np.random.Generator, blocks: Blocks, count: int) -> tuple[pa.Table, Geometries]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -18,23 +17,15 @@ from contrada import pipeline
 from contrada.amounts import rate
 from contrada.demo.district import write_district
 from contrada.errors import ContradaError
-from contrada.formats.tables.rows import attributes_of
-from contrada.geometry.arrow.geoarrow import crs_of_type
-from contrada.report.report import RunTables, Written, report_and_numbers
+from contrada.pipeline.systems import file_systems
+from contrada.report.numbers import Numbers, RunTables
+from contrada.report.report import report_and_numbers
 
 MARK_FILE = ".contrada-demo"  # marks the directory of a run, which a later run may replace
 AREA = "area"  # the attribute of a message's region
 TEMPLATE = f"S_INTERSECTS({AREA}, $geometry)"
 THRESHOLD = "severity >= $min_severity"
 DEFAULT_THRESHOLD = 3  # of rows without a threshold, if others have one
-
-
-class Inputs(NamedTuple):
-    """Files of a run: messages, rows of filters, regions."""
-
-    messages: list[Path]
-    filters: list[Path]
-    regions: list[Path]
 
 
 class Demo:
@@ -58,7 +49,7 @@ class Demo:
         with self.stage("start Spark"):
             spark = start(self.master)
         try:
-            self._match(spark, inputs)
+            self._match(spark, *inputs)
         finally:
             spark.stop()
 
@@ -70,17 +61,16 @@ class Demo:
         self.output.mkdir(parents=True, exist_ok=True)
         mark.touch()
 
-    def _match(self, spark: SparkSession, inputs: Inputs) -> None:
+    def _match(self, spark: SparkSession, given: list[Path], filters: list[Path], areas: list[Path]) -> None:
         with self.stage("ingest"):
-            messages, crs, bad = self._messages(spark, inputs.messages)
-            regions = pipeline.ingest(spark, inputs.regions, to_crs=crs) if inputs.regions else None
-            counts = None if regions is None else regions.counts()
-            quarantine = [*bad, *([] if regions is None else [regions.quarantine])]
+            messages, crs, quarantine = self._messages(spark, given)
+            regions = pipeline.ingest(spark, areas, to_crs=crs) if areas else None
             if regions is not None:
+                quarantine.append(regions.quarantine)
                 shutil.rmtree(self.output / "regions", ignore_errors=True)
                 regions.write(self.output / "regions")
         with self.stage("compile"):
-            asked, compiled = self._compiled(spark, None if regions is None else regions.rows, inputs.filters)
+            asked, compiled = self._compiled(spark, None if regions is None else regions.rows, filters)
         with self.stage("match"):
             found = [pipeline.match(messages, one) for one in compiled]
             matches = united([one.matches for one in found])
@@ -94,15 +84,16 @@ class Demo:
             tables = RunTables(messages, asked, matches, rejected, unread, aside)
             attribution = None if regions is None else list(regions.about.attribution.values())
             title, page = "Contrada: who hears of what", self.output / "report.html"
-            written = report_and_numbers(page, tables, title, dict(self.seconds), attribution, "broadcast")
-        self._tell(counts, written)
+            _, numbers = report_and_numbers(page, tables, title, dict(self.seconds), attribution, "broadcast")
+        self._tell(None if regions is None else regions.counts(), numbers)
 
     def _messages(self, spark: SparkSession, files: list[Path]) -> tuple[DataFrame, str | None, list[DataFrame]]:
         """Return messages with an id and a region `area`, their CRS, and the quarantined rows of files."""
         if all(path.suffix == ".parquet" or path.is_dir() for path in files):
             frame = spark.read.parquet(*map(str, files))
             if {"message_id", AREA} <= set(frame.columns):
-                return frame, crs_of(files[0], AREA), []
+                file = next(files[0].glob("*.parquet")) if files[0].is_dir() else files[0]
+                return frame, file_systems(str(file.absolute())).get(AREA), []
         read = pipeline.ingest(spark, files)
         frame = read.rows.withColumnRenamed("geometry", AREA)
         if "message_id" not in frame.columns:
@@ -126,9 +117,8 @@ class Demo:
             raise ContradaError("no subscriptions: the data has neither regions nor filters")
         return united(asked), compiled
 
-    def _tell(self, counts: Any, written: Written) -> None:
+    def _tell(self, counts: Any, numbers: Numbers) -> None:
         """Print a summary of ten lines; all but the lines of regions and time are numbers of the report."""
-        page, numbers = written
         messages, made, seconds = numbers.messages, numbers.matches, self.seconds["match"]
         bad = 0 if numbers.quarantined is None else numbers.quarantined.rows
         aside = 0 if numbers.set_aside is None else numbers.set_aside.rows
@@ -146,7 +136,7 @@ class Demo:
             f"time           {sum(self.seconds.values()):.0f} s: "
             + ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items()),
             f"tables         {self.output / 'matches'}, {self.output / 'rejected'}",
-            f"look at        {page}",
+            f"look at        {self.output / 'report.html'}",
         ]  # fmt: skip
         print("\n".join(told))
 
@@ -154,16 +144,13 @@ class Demo:
     def stage(self, name: str) -> Iterator[None]:
         """Show the running stage, and its duration at the end."""
         start = time.monotonic()
-        if self.console.is_terminal:
-            with self.console.status(name):
-                yield
-        else:
+        with self.console.status(name) if self.console.is_terminal else nullcontext():
             yield
         self.seconds[name] = time.monotonic() - start
         self.console.print(f"{name}: {self.seconds[name]:.1f} s", highlight=False)
 
 
-def inputs_in(directory: Path) -> Inputs:
+def inputs_in(directory: Path) -> tuple[list[Path], list[Path], list[Path]]:
     """Sort the files of a directory into messages, filters and regions."""
     files = sorted(path for path in directory.iterdir() if not path.name.startswith((".", "_")))
     texts = {".md", ".txt", ".csv.crs"}
@@ -171,7 +158,7 @@ def inputs_in(directory: Path) -> Inputs:
     rest = [path for path in files if path.stem not in named and path.suffix.lower() not in texts]
     if not named["messages"]:
         raise ContradaError(f"{directory} has no file messages.*; files: {', '.join(p.name for p in files)}")
-    return Inputs(named["messages"], named["subscriptions"], rest)
+    return named["messages"], named["subscriptions"], rest
 
 
 def subscriptions_of(regions: DataFrame) -> tuple[DataFrame, str]:
@@ -204,10 +191,3 @@ def refused(found: list[Any]) -> DataFrame:
 def united(frames: list[DataFrame]) -> DataFrame:
     """Return the union of frames."""
     return reduce(DataFrame.unionByName, frames)
-
-
-def crs_of(path: Path, column: str) -> str | None:
-    """Return the CRS of a column in the GeoParquet metadata of a file."""
-    file = next(path.glob("*.parquet")) if path.is_dir() else path
-    empty = attributes_of(pq.read_schema(file).empty_table(), [column])
-    return crs_of_type(empty.schema.field(column).type)

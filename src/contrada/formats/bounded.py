@@ -9,17 +9,17 @@ long ones of fixed length, are read a few rows at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from contextlib import nullcontext
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contrada.errors import FormatError
 from contrada.formats.parquet.pages import ColumnPages, column_pages, row_groups
 from contrada.geometry.arrays import offsets_of
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.limits import check_limit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BATCH_BYTES = 1 << 26  # decoded size of one batch
 MIN_CHECKED_BYTES = 1 << 26  # any file may expand to this size
@@ -62,16 +62,10 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
     Text and bytes with a dictionary are read as dictionary arrays if a batch of them could be too large. All sizes are
     those that the pages declare, since the footer may be wrong.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     is_path = not hasattr(source, "seek")
-    file = pq.ParquetFile(source, memory_map=is_path)
-    if is_path:
-        with open(source, "rb") as stream:
-            walked = _walk(stream, file.schema, size, span)
-    else:
-        walked = _walk(source, file.schema, size, span)
+    file = pa.parquet.ParquetFile(source, memory_map=is_path)
+    with open(source, "rb") if is_path else nullcontext(source) as stream:
+        walked = _walk(stream, file.schema, size, span)
     extensions = {field.name for field in file.schema_arrow if isinstance(field.type, pa.BaseExtensionType)}
     texts = [(leaf, pages) for leaf, pages in walked if leaf.physical_type == "BYTE_ARRAY"]
     heavy = {leaf.path for leaf, pages in texts if most * pages.dictionary > BATCH_BYTES} - extensions
@@ -81,7 +75,7 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
     if heavy:
         if not is_path:
             source.seek(0)
-        file = pq.ParquetFile(source, memory_map=is_path, metadata=file.metadata, read_dictionary=sorted(heavy))
+        file = pa.parquet.ParquetFile(source, memory_map=is_path, metadata=file.metadata, read_dictionary=sorted(heavy))
     return Parquet(file, rows, most)
 
 
@@ -96,16 +90,10 @@ def _walk(stream: BinaryIO, schema: Any, size: int, span: tuple[int, int] | None
     packed = sum(chunk.bytes for chunk in chunks)
     if packed > 2 * size + MIN_CHECKED_BYTES // 64:  # columns that share their pages could take hours
         raise FormatError(f"the Parquet footer is damaged: columns of {packed:,} bytes in a file of {size:,} bytes")
-    total = sum(MIN_ROW_BYTES * group.rows for group in groups)
-    total += sum(chunk.values * _fixed_length(leaves[chunk.place]) for chunk in chunks)
-
-    def add(count: int) -> None:
-        nonlocal total
-        total += count
-        check_expansion("the Parquet file", total, size)
-
-    add(0)
-    return [(leaves[chunk.place], column_pages(stream, chunk, add)) for chunk in chunks]
+    expansion = Expansion("the Parquet file", size)
+    expansion.add(sum(MIN_ROW_BYTES * group.rows for group in groups))
+    expansion.add(sum(chunk.values * _fixed_length(leaves[chunk.place]) for chunk in chunks))
+    return [(leaves[chunk.place], column_pages(stream, chunk, expansion.add)) for chunk in chunks]
 
 
 def _fixed_length(leaf: Any) -> int:
@@ -114,8 +102,6 @@ def _fixed_length(leaf: Any) -> int:
 
 
 def _joined(batches: list[Any]) -> Any:
-    import pyarrow as pa
-
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
@@ -134,7 +120,7 @@ class Expansion:
         [3, 3, 3, 1]
         """
         if not any(_may_grow(field.type) for field in batch.schema):
-            self._add(batch.nbytes + MIN_ROW_BYTES * batch.num_rows)
+            self.add(batch.nbytes + MIN_ROW_BYTES * batch.num_rows)
             yield batch
             return
         least = np.full(batch.num_rows, MIN_ROW_BYTES, np.int64)
@@ -144,58 +130,46 @@ class Expansion:
             before = int(ends[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, before + BATCH_BYTES, "right")))
             check_limit("record_bytes", int(ends[start]) - before, f"{self._name}, row {start} of a batch,")
-            self._add(int(ends[stop - 1]) - before)
+            self.add(int(ends[stop - 1]) - before)
             yield _decoded(batch.slice(start, stop - start))
             start = stop
 
-    def _add(self, count: int) -> None:
+    def add(self, count: int) -> None:
+        """Add the size of decoded values."""
         self._sum += count
         check_expansion(self._name, self._sum, self._size)
 
 
 def _decoded(batch: Any) -> Any:
     """Return the batch without dictionaries, including those within structs and lists."""
-    import pyarrow as pa
-
-    kinds = [_plain(field.type) for field in batch.schema]
-    columns = [
-        column if column.type == kind else column.cast(kind) for column, kind in zip(batch.columns, kinds, strict=True)
-    ]
-    fields = [field.with_type(kind) for field, kind in zip(batch.schema, kinds, strict=True)]
+    fields = [field.with_type(_plain(field.type)) for field in batch.schema]
+    columns = []
+    for column, field in zip(batch.columns, fields, strict=True):
+        columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=batch.schema.metadata))
 
 
 def _plain(kind: Any) -> Any:
     """Return a type without dictionaries."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        list_of = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return list_of(kind.value_field.with_type(_plain(kind.value_type)))
     return kind
 
 
 def _may_grow(kind: Any) -> bool:
     """Return True for types that store a value once for several rows, and for types that contain such types."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind) or pa.types.is_list_view(kind):
-        return True
-    if pa.types.is_fixed_size_binary(kind) or pa.types.is_large_list_view(kind):
-        return True
-    return any(_may_grow(kind.field(k).type) for k in range(kind.num_fields))
+    t = pa.types
+    tests = (t.is_dictionary, t.is_run_end_encoded, t.is_fixed_size_binary, t.is_list_view, t.is_large_list_view)
+    return any(test(kind) for test in tests) or any(_may_grow(kind.field(k).type) for k in range(kind.num_fields))
 
 
 def _row_bytes(column: Any) -> NDArray[np.int64]:
     """Return the decoded size in bytes of each row of a column."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(column, pa.ChunkedArray):
         return np.concatenate([*(_row_bytes(chunk) for chunk in column.chunks), np.empty(0, np.int64)])
     if isinstance(column, pa.ExtensionArray):
@@ -216,6 +190,6 @@ def _row_bytes(column: Any) -> NDArray[np.int64]:
         offsets = np.asarray(column.offsets).astype(np.int64)
         return np.asarray(below[offsets[1:]] - below[offsets[:-1]])
     if kind in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string()):
-        return np.asarray(pc.binary_length(column).fill_null(0)).astype(np.int64)
+        return np.asarray(pa.compute.binary_length(column).fill_null(0)).astype(np.int64)
     width = kind.byte_width if pa.types.is_fixed_size_binary(kind) else 8
     return np.full(len(column), width, np.int64)

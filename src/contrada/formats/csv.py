@@ -13,6 +13,9 @@ from contrada.errors import ContradaError, FormatError
 from contrada.formats.records import Read, Record, Rejected, lines
 from contrada.formats.spatial import Spatial
 from contrada.formats.times import instant_of
+from contrada.geometry.crs import Crs
+from contrada.geometry.faults import rejection
+from contrada.geometry.wellknown import shapes_from_wkt, split_ewkt
 from contrada.limits import check_limit
 
 GEOMETRY_NAMES = frozenset(("geometry", "geom", "the_geom", "wkt"))
@@ -71,13 +74,12 @@ def _header(cells: list[str]) -> list[str]:
 
 def _message(header: list[str], cells: list[str], spatial: Spatial, times: Collection[str]) -> dict[str, Any]:
     message: dict[str, Any] = {}
-    for name, cell in zip(header, cells, strict=True):
-        if cell == "":
-            continue
-        try:
-            message[name] = _geometry(cell, spatial) if name == "geometry" else _value(cell, name in times)
-        except ContradaError as error:
-            raise type(error)(f"attribute {name!r}: {error}") from error
+    try:
+        for name, cell in zip(header, cells, strict=True):
+            if cell != "":
+                message[name] = _geometry(cell, spatial) if name == "geometry" else _value(cell, name in times)
+    except ContradaError as error:
+        raise type(error)(f"attribute {name!r}: {error}") from error
     return message
 
 
@@ -94,14 +96,8 @@ def _value(cell: str, is_time: bool) -> Any:
 
 
 def _geometry(cell: str, spatial: Spatial) -> Any:
-    from contrada.geometry.crs import Crs
-    from contrada.geometry.faults import rejection
-    from contrada.geometry.sources import split_ewkt
-    from contrada.geometry.wellknown import shapes_from_wkt
-
     srid, text = split_ewkt(cell)
     (geometry,), (fault,) = shapes_from_wkt([text], on_invalid="fix")
     if geometry is None:
         raise FormatError(f"{cell[:60]!r} is not valid WKT: {rejection(0, (fault, 0, 0)).reason}")
-    named = Crs.of(srid or None)
-    return spatial.of_shapely(geometry, spatial.input_crs(None) if named is None else named)
+    return spatial.of_shapely(geometry, Crs.of(srid or None) or spatial.input_crs(None))

@@ -18,9 +18,10 @@ import shapely
 from contrada.doors import input_errors, plain_dict, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.geojson.shapes import POINT, POLYGONAL, is_feature, is_geometry_object
-from contrada.formats.spatial import Spatial
+from contrada.formats.spatial import UNCHANGED, Spatial
 from contrada.geometry import Point, Region
 from contrada.geometry.crs import Crs
+from contrada.geometry.reading import is_shapely
 from contrada.limits import check_limit
 from contrada.model.types import has_types, types_accepting
 
@@ -32,7 +33,6 @@ PLAIN_TYPES: frozenset[type] = frozenset((*_OF_PYTHON, *_OF_NUMPY, Region, Point
 _TESTED_TYPES = (bool, int, float, str, Decimal, date, np.bool_, np.integer, np.floating, np.datetime64)
 _UNTESTED_TYPES = (list, tuple, timedelta, time, np.timedelta64, np.ndarray)
 _BYTES_TYPES = (bytes, bytearray, memoryview)
-_UNCHANGED = Spatial()
 _POINT_CODE = 1  # of WKB; plus 1000, 2000 or 3000 with Z, M or both
 IsAsked = Callable[[str], bool]
 
@@ -99,7 +99,7 @@ def is_value(mapping: Mapping[str, Any]) -> bool:
     return is_geometry_object(mapping) or (has_types() and bool(types_accepting(mapping)))
 
 
-def value_of(name: str, value: Any, spatial: Spatial = _UNCHANGED, crs: str | None = None) -> Any:
+def value_of(name: str, value: Any, spatial: Spatial = UNCHANGED, crs: str | None = None) -> Any:
     """Convert the value of an attribute for subscriptions to test; None if it is absent.
 
     `spatial` says how geometry is read, and `crs` is the CRS of its format. Errors name the attribute.
@@ -128,19 +128,16 @@ def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
         return spatial.changed(value) if spatial.is_changing else value
     if isinstance(value, _BYTES_TYPES):
         return _geometry_of_wkb(bytes(value), spatial)
-    if isinstance(value, Mapping):
-        if is_geometry_object(value):
-            return spatial.of_geojson(value, crs)
-        raise _no_value(value)
-    if hasattr(value, "geom_type") and type(value).__module__.partition(".")[0] == "shapely":
+    if is_geometry_object(value):
+        return spatial.of_geojson(value, crs)
+    if is_shapely(value):
         return _geometry_of_shapely(value, spatial, crs)
     if hasattr(value, "__geo_interface__"):
-        return _geometry_of_interface(value, spatial, crs)
-    return _read_other(value, spatial, crs)
-
-
-def _read_other(value: Any, spatial: Spatial, crs: str | None) -> Any:
-    """Convert values that other libraries wrap, and types that no built-in operator tests."""
+        shown = value.__geo_interface__
+        if is_geometry_object(shown):
+            return spatial.of_geojson(shown, crs)
+        kind = shown.get("type") if isinstance(shown, Mapping) else type(shown).__name__
+        raise FormatError(f"__geo_interface__ of {type(value).__name__}: need a geometry, got {kind}")
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return _read(value[()], spatial, crs)
     if isinstance(value, _UNTESTED_TYPES):
@@ -149,7 +146,10 @@ def _read_other(value: Any, spatial: Spatial, crs: str | None) -> Any:
         return None
     if hasattr(value, "as_py"):  # an Arrow scalar
         return _read(value.as_py(), spatial, crs)
-    raise _no_value(value)
+    raise FormatError(
+        f"type {type(value).__name__!r} cannot be matched; values are text, numbers, booleans, timestamps, regions and"
+        " points (Shapely, GeoJSON, WKB), and types that register_type adds"
+    )
 
 
 def _geometry_of_wkb(data: bytes, spatial: Spatial) -> Region | Point:
@@ -164,18 +164,3 @@ def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> Regio
         return spatial.of_shapely(value, Crs.of(srid or None) or spatial.input_crs(crs))
     # Faster for one geometry than by columns.
     return _geometry_of_wkb(shapely.to_wkb(value, include_srid=True), spatial)
-
-
-def _geometry_of_interface(value: Any, spatial: Spatial, crs: str | None) -> Any:
-    shown = value.__geo_interface__
-    if not is_geometry_object(shown):
-        kind = shown.get("type") if isinstance(shown, Mapping) else type(shown).__name__
-        raise FormatError(f"__geo_interface__ of {type(value).__name__}: need a geometry, got {kind}")
-    return spatial.of_geojson(shown, crs)
-
-
-def _no_value(value: Any) -> FormatError:
-    return FormatError(
-        f"type {type(value).__name__!r} cannot be matched; values are text, numbers, booleans, timestamps, regions and"
-        " points (Shapely, GeoJSON, WKB), and types that register_type adds"
-    )

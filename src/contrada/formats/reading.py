@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError
@@ -16,14 +16,6 @@ from contrada.formats.spatial import Spatial
 from contrada.geometry import Region
 
 __all__ = ["Read", "Rejected", "read_messages", "read_zones"]
-
-
-class Reading(NamedTuple):
-    """Options for reading messages."""
-
-    spatial: Spatial
-    times: frozenset[str]
-    zones: Zones
 
 
 def read_messages(
@@ -49,31 +41,32 @@ def read_messages(
     """
     records.checked_format(format)
     known = zones if isinstance(zones, Mapping) else {} if zones is None else read_zones(zones)
-    reading = Reading(Spatial(crs, to_crs, buffer), frozenset(times), known)
-    return _read_files(source, format, reading)
+    return _read_files(source, format, Spatial(crs, to_crs, buffer), frozenset(times), known)
 
 
-def _read_files(source: Source, format: str | None, reading: Reading) -> Iterator[Read | Rejected]:
+def _read_files(
+    source: Source, format: str | None, spatial: Spatial, times: frozenset[str], zones: Zones
+) -> Iterator[Read | Rejected]:
     for file in records.files_of(source):
         with records.opened(file, format) as ready:
-            yield from records.until_damage(_readers(ready, reading), ready.name)
+            yield from records.until_damage(_read_file(ready, spatial, times, zones), ready.name)
 
 
-def _readers(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
+def _read_file(ready: OpenFile, spatial: Spatial, times: frozenset[str], zones: Zones) -> Iterator[Read | Rejected]:
     if ready.format == "cap":
-        return _read_cap(ready, reading)
+        return _read_cap(ready, spatial, zones)
     if ready.format in records.TABLE_FORMATS:
         from contrada.formats.tables.row_files import read_rows
 
-        return read_rows(ready, reading.spatial, reading.times)
+        return read_rows(ready, spatial, times)
     if ready.format == "csv":
         from contrada.formats.csv import read_csv
 
-        return read_csv(ready.name, ready.stream, reading.spatial, reading.times)
-    return _read_json(ready, reading)
+        return read_csv(ready.name, ready.stream, spatial, times)
+    return _read_json(ready, spatial, times)
 
 
-def _read_json(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
+def _read_json(ready: OpenFile, spatial: Spatial, times: frozenset[str]) -> Iterator[Read | Rejected]:
     for record in records.json_records(ready.stream, ready.format):
         value, reason = record.decoded()
         if reason is None and record.in_collection and not is_feature(value):
@@ -84,26 +77,23 @@ def _read_json(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
             yield record.rejected(ready.name, reason)
             continue
         try:
-            message = message_from(value, reading.spatial, reading.times)
+            message = message_from(value, spatial, times)
         except input_errors() as error:
             yield record.rejected(ready.name, reason_of(error))
         else:
             yield Read(ready.name, record.unit, record.number, message)
 
 
-def _read_cap(ready: OpenFile, reading: Reading) -> Iterator[Read | Rejected]:
+def _read_cap(ready: OpenFile, spatial: Spatial, zones: Zones) -> Iterator[Read | Rejected]:
     from contrada.formats.cap.alerts import read_alerts
 
-    for number, (data, alerts) in enumerate(read_alerts(ready.stream.read(), reading.zones, reading.spatial)):
+    for number, (data, alerts) in enumerate(read_alerts(ready.stream.read(), zones, spatial)):
         text = data.decode(errors="replace")  # of all blocks; only the first rejection carries it
         for alert in alerts:
-            for reason in alert.lost:
-                yield Rejected(ready.name, "alert", number, reason, text, is_part=True)
+            for reason in alert.lost if alert.message is not None else [alert.reason]:
+                yield Rejected(ready.name, "alert", number, reason, text, is_part=alert.message is not None)
                 text = ""
-            if alert.message is None:
-                yield Rejected(ready.name, "alert", number, alert.reason, text)
-                text = ""
-            else:
+            if alert.message is not None:
                 yield Read(ready.name, "alert", number, alert.message)
 
 

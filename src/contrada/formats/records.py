@@ -1,12 +1,15 @@
-"""Open files, recognise their formats, and split JSON files into records."""
+"""Open files, decompress them up to the limit `expansion`, recognise their formats, and split JSON into records."""
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
@@ -14,8 +17,9 @@ import msgspec
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
-from contrada.formats.compressed import PieceStream, compression_at, compression_of, decompressed
+from contrada.formats.bounded import check_expansion
 from contrada.formats.json import BYTE_ORDER_MARK, decode, decoded
+from contrada.geometry.arrow import lazy_pyarrow as pa
 
 FORMATS = ("ndjson", "json", "geojsonseq", "cap", "parquet", "arrow", "csv", "gis")
 TABLE_FORMATS = ("parquet", "arrow", "gis")  # read as tables
@@ -31,6 +35,9 @@ IDENTIFIERS = ("id", "identifier", "message_id", "ce.id")  # in order of prefere
 SEPARATOR = b"\x1e"  # RFC 8142
 MAX_LINE_BYTES = 1 << 28  # bytes in a line
 PEEK_BYTES = 1 << 16
+COMPRESSION_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
+COMPRESSION_MAGICS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+CHUNK_BYTES = 1 << 16  # bytes decompressed at once
 T = TypeVar("T")
 Source = str | os.PathLike[str] | BinaryIO
 
@@ -42,6 +49,10 @@ class Read(NamedTuple):
     unit: str
     number: int
     message: dict[str, Any]
+
+    def rejected(self, source: str, reason: object) -> Rejected:
+        """Return a rejection of the message."""
+        return Rejected(source, self.unit, self.number, str(reason), str(self.message))
 
 
 class Rejected(NamedTuple):
@@ -120,9 +131,8 @@ def files_of(source: Source) -> Sequence[Source]:
     if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return [source]
     known = {*SUFFIXES, ".json", ".geojson"}
-    return sorted(
-        path for path in Path(source).iterdir() if _own_suffix(path) in known and not path.name.startswith((".", "_"))
-    )
+    visible = (path for path in Path(source).iterdir() if not path.name.startswith((".", "_")))
+    return sorted(path for path in visible if _own_suffix(path) in known)
 
 
 def suffix_format(path: str | os.PathLike[str]) -> str | None:
@@ -168,7 +178,15 @@ def _recognised(name: str, stream: BinaryIO, format: str | None) -> OpenFile:
         if not piece:
             break
         head += piece
-    joined: Any = io.BufferedReader(_Joined(head, stream))
+    rest = head
+
+    def next_piece(most: int) -> bytes:
+        nonlocal rest
+        piece = rest[:most] or _some(stream, most)
+        rest = rest[len(piece) :]
+        return piece
+
+    joined = io.BufferedReader(PieceStream(next_piece))
     compression = compression_at(head)
     if compression is not None:
         return _recognised(name, decompressed(joined, name, compression), None)
@@ -181,16 +199,79 @@ def _some(stream: BinaryIO, count: int) -> bytes:
     return bytes(read(count))
 
 
-class _Joined(PieceStream):
-    """A stream that starts with bytes that were already read."""
+def compression_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the compression that a file's suffix names, or None.
 
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = head, rest
+    >>> compression_of("a.ndjson.gz"), compression_of("a.zst"), compression_of("a.csv")
+    ('gzip', 'zstd', None)
+    """
+    return COMPRESSION_SUFFIXES.get(Path(path).suffix.lower())
 
-    def piece(self, most: int) -> bytes:
-        piece = self._head[:most] or _some(self._rest, most)
-        self._head = self._head[len(piece) :]
+
+def compression_at(head: bytes) -> str | None:
+    """Return the compression of a file that begins with `head`, or None."""
+    return next((name for magic, name in COMPRESSION_MAGICS.items() if head.startswith(magic)), None)
+
+
+def decompressed(stream: BinaryIO, name: str, compression: str) -> BinaryIO:
+    """Return a stream of the decompressed content; exceeding the limit `expansion` is a LimitError.
+
+    >>> import gzip, io
+    >>> decompressed(io.BytesIO(gzip.compress(b"size: 3")), "a.gz", "gzip").read()
+    b'size: 3'
+    """
+    size, taken, given, own_name = _size_of(stream), 0, 0, Path(name).name
+
+    def next_packed(most: int) -> bytes:
+        nonlocal taken
+        piece = stream.read(most)
+        taken += len(piece)
         return piece
+
+    def next_unpacked(most: int) -> bytes:
+        nonlocal given
+        try:
+            piece = bytes(inner.read(min(most, CHUNK_BYTES)))
+        except input_errors(OSError, EOFError, zlib.error) as error:
+            raise FormatError(f"{own_name} cannot be decompressed: {reason_of(error)}") from error
+        given += len(piece)
+        check_expansion(own_name, given, max(size, taken))
+        return piece
+
+    source = PieceStream(next_packed)
+    inner: Any
+    if compression == "gzip":
+        inner = gzip.GzipFile(fileobj=io.BufferedReader(source, CHUNK_BYTES))
+    else:
+        inner = pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd")
+    return io.BufferedReader(PieceStream(next_unpacked, name), CHUNK_BYTES)
+
+
+class PieceStream(io.RawIOBase):
+    """A stream of the pieces that a function returns, which takes the largest size of a piece; b"" is the end."""
+
+    def __init__(self, next_piece: Callable[[int], bytes], name: str | None = None) -> None:
+        self._next_piece = next_piece
+        if name is not None:
+            self.name = name
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next piece into the buffer; return its length, 0 at the end."""
+        piece = self._next_piece(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _size_of(stream: BinaryIO) -> int:
+    """Return the size of a file, 0 if unknown."""
+    try:
+        return os.fstat(stream.fileno()).st_size
+    except (OSError, AttributeError):
+        return 0
 
 
 def guess_format(head: bytes) -> str:
@@ -232,11 +313,7 @@ def until_damage(items: Iterator[T], name: str) -> Iterator[T | Rejected]:
 
 def json_records(stream: BinaryIO, format: str) -> Iterator[Record]:
     """Yield the records of a JSON file: lines, texts of a sequence, items of an array or features of a collection."""
-    if format == "json":
-        return _items(stream)
-    if format == "geojsonseq":
-        return _sequence(stream)
-    return lines(stream)
+    return {"json": _items, "geojsonseq": _sequence}.get(format, lines)(stream)
 
 
 def lines(stream: BinaryIO) -> Iterator[Record]:
@@ -262,23 +339,22 @@ def lines(stream: BinaryIO) -> Iterator[Record]:
 def _sequence(stream: BinaryIO) -> Iterator[Record]:
     """Yield the texts of a sequence (RFC 8142), each numbered by its first line."""
     current, began = bytearray(), 1
-    for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES), b""), start=1):
+    read = iter(lambda: stream.readline(MAX_LINE_BYTES), b"")
+    for number, line in enumerate(chain(read, [SEPARATOR]), start=1):  # the last text ends with the file
         first, *further = line.split(SEPARATOR)
         current += first
         for piece in further:
             if current.strip():
                 yield Record("line", began, bytes(current).strip())
             current, began = bytearray(piece), number
-    if current.strip():
-        yield Record("line", began, bytes(current).strip())
 
 
 def _items(stream: BinaryIO) -> Iterator[Record]:
     """Yield the items of an array, the features of a collection, or the whole file as one object."""
     data = stream.read().removeprefix(BYTE_ORDER_MARK).strip()
-    whole, crs = Record("item", 0, data), None
+    whole, crs, in_collection = Record("item", 0, data), None, not data.startswith(b"[")
     try:
-        if data.startswith(b"["):
+        if not in_collection:
             items = decode(data, list[msgspec.Raw])
         else:
             members = decode(data, dict[str, msgspec.Raw])
@@ -290,7 +366,6 @@ def _items(stream: BinaryIO) -> Iterator[Record]:
     except ContradaError as error:
         yield whole._replace(error=error)
         return
-    in_collection = not data.startswith(b"[")
     make = tuple.__new__  # as in `lines`
     for number, item in enumerate(items):
         yield make(Record, ("item", number, bytes(item), None, in_collection, crs))

@@ -1,27 +1,30 @@
-"""Read geometry as regions and points, reprojected and buffered if asked."""
+"""Read geometry as regions and points, reprojected and buffered if asked: single values, and columns as WKB."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import shapely
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FormatError, RegionError
-from contrada.formats.geojson.shapes import POINT, POLYGONAL, collection_of, coordinates_of, in_two_dimensions, shape_of
-from contrada.geometry import Point, Region, Rejection
+from contrada.formats.geojson.shapes import POINT, POLYGONAL, coordinates_of, shape_of, wkb_of_geojson
+from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
+from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.arrow.mixed import ValueRows, crs_of_type, parts_by_crs, sift_mixed
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode
 from contrada.geometry.interchange import polygons_to_wkb
+from contrada.geometry.reading import sift_regions
+from contrada.geometry.wellknown import shapes_from_wkb
 
 NO_CRS = "none"
+_COLLECTIONS = (4, 5, 6, 7)  # Shapely's numbers of the types with several parts
+_NO_ROWS = np.empty(0, np.int64)
 OTHER_TYPES = (FaultCode.POINT, FaultCode.WRONG_TYPE)  # a buffer makes regions of these
-
-_ONE_RING = struct.Struct("<BIII").pack  # start of a WKB polygon: byte order, type, number of rings, number of vertices
 
 
 class Spatial:
@@ -56,18 +59,12 @@ class Spatial:
     def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> Region | Point:
         """Return the region or point of a GeoJSON geometry object."""
         crs, kind = self.input_crs(default), value["type"]
-        if kind == "GeometryCollection":
-            if self.buffer is None:
-                raise _no_region(kind)
-            return self.of_shapely(collection_of(value), crs)
-        coordinates = coordinates_of(kind, value.get("coordinates"))
-        if kind not in POLYGONAL and (self.buffer is not None or kind != POINT):
-            if self.buffer is None:
-                raise _no_region(kind)
-            return self.of_shapely(shape_of(kind, coordinates), crs)
-        if kind == POINT:
-            return self._projected_point(_checked_point(Point(*coordinates[:2], crs=crs)))
-        return self._projected_region(_region_of(kind, coordinates, crs))
+        if kind in POLYGONAL:
+            return self._projected_region(Region.from_wkb(wkb_of_geojson(value), crs=crs))
+        if kind == POINT and self.buffer is None:
+            x, y, *_ = coordinates_of(kind, value.get("coordinates"))
+            return self._projected_point(_checked_point(Point(x, y, crs=crs)))
+        return self.of_shapely(shape_of(value), crs)
 
     def of_shapely(self, geometry: Any, crs: Crs | None) -> Region | Point:
         """Return the region or point of a Shapely geometry; points, lines and collections are buffered if asked."""
@@ -77,28 +74,26 @@ class Spatial:
         if kind == POINT and self.buffer is None:
             return self._projected_point(_checked_point(Point.from_shapely(geometry, crs=crs)))
         if self.buffer is None:
-            raise _no_region(kind)
+            raise RegionError(f"need a region or point, got {kind}; buffer= makes a region of it")
         return self._widened(geometry, crs)
 
     def of_column(self, column: Any) -> Iterator[tuple[int, Region | Point | Rejection]]:
         """Yield the regions and points of an Arrow column of WKB or GeoArrow with their rows, and rejections."""
-        from contrada.geometry.arrow.mixed import parts_by_crs
-
-        mixed = parts_by_crs(column)
+        mixed, is_changing = parts_by_crs(column), self.is_changing
         for part in mixed.parts:
-            for k, row in enumerate(part.rows.tolist()):
-                yield row, self._tried(row, part.column[k])
+            values: Iterable[Region | Point] = part.column
+            for row, value in zip(part.rows.tolist(), values, strict=True):
+                yield row, self._tried(row, value) if is_changing else value
         for item in mixed.rejected:
             is_other = self.buffer is not None and item.fault in OTHER_TYPES
             yield item.row, self._tried_wkb(item, column) if is_other else item
 
     def changed(self, value: Region | Point) -> Region | Point:
         """Reproject a region or point, and buffer a point."""
-        crs = self.input_crs(None) if value.crs is None else value.crs
+        crs = value.crs or self.input_crs(None)
         if isinstance(value, Region):
-            if value.crs is None and crs is not None:
-                value = Region.from_shapely(value.to_shapely(), crs=crs)
-            return self._projected_region(value)
+            is_named = value.crs is not None or crs is None
+            return self._projected_region(value if is_named else Region.from_shapely(value.to_shapely(), crs=crs))
         point = _checked_point(Point(value.x, value.y, crs=crs))
         return self._projected_point(point) if self.buffer is None else self._widened(point.to_shapely(), crs)
 
@@ -110,17 +105,13 @@ class Spatial:
 
     def _tried_wkb(self, item: Rejection, column: Any) -> Region | Point | Rejection:
         """Buffer a line, a multipoint or a collection of a column."""
-        from contrada.geometry.arrow.geoarrow import crs_of_type
-        from contrada.geometry.wellknown import shapes_from_wkb
-
         data = column[item.row].as_py()
         geometry = shapes_from_wkb([data]).geometries[0] if isinstance(data, bytes) else None
         if geometry is None:
             return item
         try:
             srid = int(shapely.get_srid(geometry)) % (1 << 32)
-            named = common_crs(crs_of_type(column.type), srid or None)
-            return self.of_shapely(geometry, self.input_crs(None) if named is None else named)
+            return self.of_shapely(geometry, common_crs(crs_of_type(column.type), srid or None) or self.input_crs(None))
         except ContradaError as error:
             return Rejection(item.row, str(error), item.fault)
 
@@ -141,18 +132,17 @@ class Spatial:
 
     def _projected(self, xy: NDArray[np.float64], crs: Crs | None) -> NDArray[np.float64]:
         """Reproject vertices; one that cannot be reprojected is a RegionError that names it."""
-        assert self.to_crs is not None
-        if crs is None:
-            raise CrsError(f"cannot reproject to {self.to_crs.label}: the input names no CRS; pass crs=")
         moved = self.moved(xy, crs)
         lost = ~np.isfinite(moved).all(axis=1)
         if lost.any():
             raise RegionError(self.no_place(xy[int(np.argmax(lost))]))
         return moved
 
-    def moved(self, xy: NDArray[np.float64], crs: Crs) -> NDArray[np.float64]:
+    def moved(self, xy: NDArray[np.float64], crs: Crs | None) -> NDArray[np.float64]:
         """Reproject vertices; those that cannot be reprojected become non-finite."""
         assert self.to_crs is not None
+        if crs is None:
+            raise CrsError(f"cannot reproject to {self.to_crs.label}: the input names no CRS; pass crs=")
         transformer = _transformer(crs, self.to_crs)
         return np.column_stack(transformer.transform(xy[:, 0], xy[:, 1], errcheck=False))
 
@@ -173,7 +163,7 @@ class Spatial:
         try:
             parts = [
                 part if part.geom_type == "Polygon" else shapely.buffer(part, self.buffer, quad_segs=16)
-                for part in shapely.get_parts(_flat(geometry))
+                for part in _flat(geometry)
             ]
             whole = parts[0] if len(parts) == 1 else shapely.unary_union(parts)
         except shapely.errors.ShapelyError as error:
@@ -181,15 +171,7 @@ class Spatial:
         return Region.from_shapely(whole, crs=target)
 
 
-def _region_of(kind: str, coordinates: Any, crs: Crs | None) -> Region:
-    polygons = [coordinates] if kind == "Polygon" else coordinates
-    flat = [[in_two_dimensions(ring) for ring in polygon] for polygon in polygons]
-    if len(flat) == 1 and len(flat[0]) == 1 and flat[0][0]:  # the usual case, by the fastest way
-        ring = np.array(flat[0][0], "<f8")
-        return Region.from_wkb(_ONE_RING(1, 3, 1, len(ring)) + ring.tobytes(), crs=crs)
-    if len(flat) == 1 and flat[0]:
-        return Region(flat[0][0], flat[0][1:], crs=crs)
-    return Region.from_geojson({"type": "MultiPolygon", "coordinates": flat}, crs=crs)
+UNCHANGED = Spatial()
 
 
 def _checked_point(point: Point) -> Point:
@@ -199,12 +181,12 @@ def _checked_point(point: Point) -> Point:
     return point
 
 
-def _flat(geometry: Any) -> Any:
-    """Flatten multi-geometries and nested collections into one collection of single geometries."""
-    parts = [geometry]
-    while any(part.geom_type.startswith(("Multi", "GeometryCollection")) for part in parts):
-        parts = [inner for part in parts for inner in shapely.get_parts(part)]
-    return shapely.GeometryCollection(parts)
+def _flat(geometry: Any) -> NDArray[np.object_]:
+    """Return the single geometries of a multi-geometry or a nested collection."""
+    parts: NDArray[np.object_] = shapely.get_parts([geometry])
+    while np.isin(shapely.get_type_id(parts), _COLLECTIONS).any():
+        parts = shapely.get_parts(parts)
+    return parts
 
 
 @lru_cache(maxsize=64)
@@ -222,5 +204,104 @@ def _degrees(crs: Crs) -> CrsError:
     return CrsError(f"buffer: the units of {crs.label} are degrees; pass to_crs= to reproject to a CRS in metres")
 
 
-def _no_region(kind: str) -> RegionError:
-    return RegionError(f"need a region or point, got {kind}; buffer= makes a region of it")
+class Kept(NamedTuple):
+    """The good rows of a geometry column as an Arrow column of WKB, in order; the others with reasons.
+
+    `rows[k]` is the input row of value k; `repaired` lists the input rows that were repaired.
+    """
+
+    wkb: Any
+    rows: NDArray[np.int64]
+    rejected: tuple[Rejection, ...]
+    repaired: NDArray[np.int64]
+
+
+def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: bool = False) -> Kept:
+    """Sift an Arrow column of WKB or GeoArrow according to `spatial`; nulls are rejected, too.
+
+    `crs` is the CRS of the column; a row whose SRID names another is rejected, unless all are reprojected. Whole
+    columns are reprojected at once; points and lines are buffered one by one.
+
+    >>> import pyarrow as pa
+    >>> squares = pa.chunked_array([[Region.box(0, 0, 1, 1).to_wkb(), None]])
+    >>> kept = sift_column(squares, Spatial())
+    >>> kept.rows.tolist(), kept.rejected[0].reason
+    ([0], 'no geometry (null)')
+    """
+    from contrada.geometry.arrow.geoarrow import with_crs
+
+    mixed = (sift_mixed if spatial.to_crs is None else parts_by_crs)(column, crs, repair)
+    rejected, repaired, done = list(mixed.rejected), [mixed.repaired], []
+    widened = [_NO_ROWS]
+    for part in mixed.parts:
+        if isinstance(part.column, PointArray) and spatial.buffer is not None:
+            widened.append(part.rows)
+            continue
+        placed, bad, mended = _placed(part, spatial, repair)
+        done.append(placed)
+        rejected += bad
+        repaired.append(mended)
+    if spatial.buffer is not None:
+        widened.append(np.array([bad.row for bad in rejected if bad.fault in OTHER_TYPES], np.int64))
+        rejected = [bad for bad in rejected if bad.fault not in OTHER_TYPES]
+        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        placed, bad = _widened(with_crs(whole, crs), np.concatenate(widened), spatial)
+        done.append(placed)
+        rejected += bad
+    rows = np.concatenate([_NO_ROWS, *(part.rows for part in done)])
+    parts = [part.column.to_wkb() for part in done] or [pa.array([], pa.binary())]
+    wkb = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
+    mended = np.concatenate(repaired)
+    kept_repaired = np.intersect1d(mended, rows) if len(mended) else mended
+    if not (rows[1:] > rows[:-1]).all():
+        order = np.argsort(rows, kind="stable")
+        wkb, rows = wkb.take(pa.array(order)), rows[order]
+    return Kept(wkb, rows, tuple(map(_told, sorted(rejected))), kept_repaired)
+
+
+def _told(bad: Rejection) -> Rejection:
+    """Add to the reason of a rejection that a buffer would help."""
+    is_other = bad.fault in OTHER_TYPES
+    return bad._replace(reason=f"{bad.reason}; buffer= makes a region of it") if is_other else bad
+
+
+def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows, list[Rejection], NDArray[np.int64]]:
+    """Reproject a column to `spatial.to_crs`; return it, rejections, and the rows that were repaired."""
+    column, rows = part
+    bad: list[Rejection] = []
+    if isinstance(column, PointArray) and column.crs is not None and is_geographic(column.crs):
+        outside = (np.abs(column.xy) > [180, 90]).any(axis=1)
+        bad = [_rejected(int(rows[k]), f"({x}, {y}) is outside longitude -180..180, latitude -90..90")
+               for k, (x, y) in zip(np.flatnonzero(outside), column.xy[outside].tolist(), strict=True)]  # fmt: skip
+        column, rows = column[~outside], rows[~outside]
+    if spatial.to_crs is None or not len(rows):
+        return ValueRows(column, rows), bad, _NO_ROWS
+    geometries = shapely.set_srid(column.to_shapely(), 0)
+    xy, owners = shapely.get_coordinates(geometries, return_index=True)
+    moved = spatial.moved(xy, column.crs)
+    lost, first = np.unique(owners[~np.isfinite(moved).all(axis=1)], return_index=True)
+    vertices = xy[~np.isfinite(moved).all(axis=1)][first]
+    bad += [_rejected(int(rows[k]), spatial.no_place(vertex)) for k, vertex in zip(lost, vertices, strict=True)]
+    stays = ~np.isin(np.arange(len(rows)), lost)
+    geometries, rows = shapely.set_coordinates(geometries, moved)[stays], rows[stays]
+    if isinstance(column, PointArray):
+        return ValueRows(PointArray.from_shapely(geometries, crs=spatial.to_crs), rows), bad, _NO_ROWS
+    sifted = sift_regions("shapely", geometries, spatial.to_crs, repair)
+    bad += [item._replace(row=int(rows[item.row])) for item in sifted.rejected]
+    return ValueRows(sifted.regions, rows[sifted.rows]), bad, rows[sifted.repaired]
+
+
+def _widened(column: Any, rows: NDArray[np.int64], spatial: Spatial) -> tuple[ValueRows, list[Rejection]]:
+    """Return the regions around points, lines and collections."""
+    regions: dict[int, Region] = {}  # by row
+    bad: list[Rejection] = []
+    for k, found in spatial.of_column(column.take(pa.array(rows))):
+        if isinstance(found, Rejection):
+            bad.append(found._replace(row=int(rows[k])))
+        elif isinstance(found, Region):  # nothing else has been buffered
+            regions[int(rows[k])] = found
+    return ValueRows(RegionArray.from_regions(list(regions.values())), np.array(list(regions), np.int64)), bad
+
+
+def _rejected(row: int, reason: str) -> Rejection:
+    return Rejection(row, reason, FaultCode.OFF_THE_GLOBE)

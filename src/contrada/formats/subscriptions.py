@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FormatError, LimitError
+from contrada.formats import records
 from contrada.formats.reading import read_messages
-from contrada.formats.records import OpenFile, Read, Rejected, Source, files_of, json_records, opened, until_damage
+from contrada.formats.records import OpenFile, Read, Record, Rejected, Source
 from contrada.formats.tables.subscription_rows import SubscriptionTable, whole_table
-from contrada.formats.template_columns import column_of, misfits
+from contrada.formats.templates import column_of, misfits, pattern_columns, template_columns
 from contrada.geometry import Point, Region
+from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
-from contrada.model.constraint import check_pattern, is_pattern
-from contrada.model.filter import as_predicate
+from contrada.model.text import encode_text
+from contrada.model.values import KIND_NAMES, scalar_of
 
 __all__ = ["Subscription", "SubscriptionTable", "read_subscription_table", "read_subscriptions", "template_columns"]
 
 Name = str | int
+Row = tuple[Read, dict[str, Any]]  # a message, and its values for the columns of a template
 
 
 class Subscription(NamedTuple):
@@ -43,36 +47,26 @@ def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Su
     >>> found.key, found.subscriber, found.filter
     (7, 7, 'severity >= 3')
     """
-    for file in files_of(source):
-        with opened(file, format) as ready:
+    for file in records.files_of(source):
+        with records.opened(file, format) as ready:
             if ready.format == "cap":
                 raise FormatError(f"{ready.name}: CAP alerts are messages, not subscriptions")
-            is_json = ready.format in ("ndjson", "json", "geojsonseq")
-            yield from until_damage(_from_json(ready) if is_json else _from_rows(ready), ready.name)
+            yield from records.until_damage(_read_file(ready), ready.name)
 
 
-def _from_json(ready: OpenFile) -> Iterator[Subscription | Rejected]:
-    for record in json_records(ready.stream, ready.format):
-        try:
-            found = _subscription(record.value(), ready.name, record.unit, record.number)
-        except input_errors() as error:
-            found = reason_of(error)
-        yield record.rejected(ready.name, found) if isinstance(found, str) else found
-
-
-def _from_rows(ready: OpenFile) -> Iterator[Subscription | Rejected]:
-    for item in read_messages(ready.stream, ready.format):
+def _read_file(ready: OpenFile) -> Iterator[Subscription | Rejected]:
+    is_json = ready.format in ("ndjson", "json", "geojsonseq")
+    read: Callable[[BinaryIO, str], Iterator[Any]] = records.json_records if is_json else read_messages
+    for item in read(ready.stream, ready.format):
         if isinstance(item, Rejected):
             yield item._replace(source=ready.name)
             continue
         try:
-            found = _subscription(item.message, ready.name, item.unit, item.number)
+            value = item.value() if isinstance(item, Record) else item.message
+            found = _subscription(value, ready.name, item.unit, item.number)
         except input_errors() as error:
             found = reason_of(error)
-        if isinstance(found, str):
-            yield Rejected(ready.name, item.unit, item.number, found, str(item.message))
-        else:
-            yield found
+        yield item.rejected(ready.name, found) if isinstance(found, str) else found
 
 
 def _subscription(value: Any, source: str, unit: str, number: int) -> Subscription | str:
@@ -93,30 +87,6 @@ def _subscription(value: Any, source: str, unit: str, number: int) -> Subscripti
     return Subscription(source, unit, number, key, subscriber, asked)
 
 
-def template_columns(template: Constraint | Filter | Predicate) -> list[str]:
-    """Return the columns that a template uses, each once.
-
-    >>> from contrada import Column, Relation
-    >>> template_columns(Filter([Constraint("area", Relation.OVERLAPS, Column("geometry"))]))
-    ['geometry']
-    """
-    constraints = [constraint for part in as_predicate(template) for constraint in part]
-    return list(dict.fromkeys(column.name for constraint in constraints for column in constraint.columns))
-
-
-def pattern_columns(template: Constraint | Filter | Predicate) -> set[str]:
-    """Return the columns of a template that hold patterns of LIKE and CONTAINS, whose length is limited.
-
-    >>> from contrada import Column
-    >>> pattern_columns(Filter([Constraint("name", "like", Column("pattern"))]))
-    {'pattern'}
-    """
-    constraints = (constraint for part in as_predicate(template) for constraint in part)
-    return {
-        column.name for constraint in constraints if is_pattern(constraint.operator) for column in constraint.columns
-    }
-
-
 def read_subscription_table(
     source: Source,
     template: Constraint | Filter | Predicate,
@@ -135,37 +105,33 @@ def read_subscription_table(
     column of the template has no value, a bad one, one of another kind than earlier rows, or a pattern that is too
     long; if it lacks a key that other rows have; or if an earlier row has its key.
     """
-    wanted = [*template_columns(template), "key", "subscriber"]
+    columns, patterns = template_columns(template), pattern_columns(template)
     if crs is None and to_crs is None and buffer is None and not times:
-        found = whole_table(source, format, template_columns(template), pattern_columns(template), key, subscriber)
+        found = whole_table(source, format, columns, patterns, key, subscriber)
         if found is not None:
             return found
-    rows: list[tuple[Read, dict[str, Any]]] = []
+    rows: list[Row] = []
     rejected: list[Rejected] = []
     for item in read_messages(source, format, times=times, crs=crs, to_crs=to_crs, buffer=buffer):
         if isinstance(item, Rejected):
             rejected.append(item)
             continue
         values = item.message.get
-        row = {name: values(name) for name in wanted}
-        row["key"], row["subscriber"] = values(key), values(subscriber)
-        rows.append((item, row))
-    names = [name for name in ("key", "subscriber") if any(row[name] is not None for _, row in rows)]
-    kept = _sifted(rows, [*template_columns(template), *names], pattern_columns(template), rejected)
-    return _table_of(kept, [*template_columns(template), *names], rejected)
+        row = {name: values(name) for name in columns}
+        rows.append((item, row | {"key": values(key), "subscriber": values(subscriber)}))
+    columns += [name for name in ("key", "subscriber") if any(row[name] is not None for _, row in rows)]
+    return _table_of(_sifted(rows, columns, patterns, rejected), columns, rejected)
 
 
-def _sifted(
-    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], patterns: set[str], rejected: list[Rejected]
-) -> list[tuple[Read, dict[str, Any]]]:
+def _sifted(rows: list[Row], columns: list[str], patterns: set[str], rejected: list[Rejected]) -> list[Row]:
     """Return the rows with all columns, of one kind each, and a unique key; reject the others."""
     kinds: dict[str, str] = {}
     keys: set[Any] = set()
     kept = []
     for item, row in rows:
-        if columns and row[columns[0]] is None:  # raising an exception takes longer
-            reason = f"column {columns[0]!r}: no value"
-            rejected.append(Rejected(item.source, item.unit, item.number, reason, str(item.message)))
+        empty = next((name for name in columns if row[name] is None), None)
+        if empty is not None:  # raising an exception takes longer
+            rejected.append(item.rejected(item.source, f"column {empty!r}: no value"))
             continue
         try:
             found = {name: _kind_of(name, row[name]) for name in columns}
@@ -173,11 +139,12 @@ def _sifted(
                 if kinds.get(name, kind) != kind:
                     raise FormatError(f"column {name!r}: need {kinds[name]}, as in earlier rows, got {kind}")
             for name in patterns:
-                _check_pattern(name, row[name])
+                if isinstance(row[name], str):
+                    check_limit("pattern_bytes", len(encode_text(row[name])), f"column {name!r}: the pattern")
             if "key" in found and row["key"] in keys:
                 raise FormatError(f"duplicate key {row['key']!r:.60}")
-        except FormatError as error:
-            rejected.append(Rejected(item.source, item.unit, item.number, str(error), str(item.message)))
+        except (FormatError, LimitError) as error:
+            rejected.append(item.rejected(item.source, error))
             continue
         kinds |= found
         keys.add(row["key"])
@@ -185,19 +152,8 @@ def _sifted(
     return kept
 
 
-def _check_pattern(name: str, value: Any) -> None:
-    try:
-        check_pattern("like", value)
-    except LimitError as error:
-        raise FormatError(f"column {name!r}: {error}") from error
-
-
 def _kind_of(name: str, value: Any) -> str:
     """Return the kind of a value in a template's column."""
-    from contrada.model.values import KIND_NAMES, scalar_of
-
-    if value is None:
-        raise FormatError(f"column {name!r}: no value")
     if name in ("key", "subscriber"):
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise FormatError(f"{name}: need text or an integer, got {value!r:.60}")
@@ -211,21 +167,15 @@ def _kind_of(name: str, value: Any) -> str:
     return "text" if scalar is None else KIND_NAMES[scalar.kind]
 
 
-def _table_of(
-    rows: list[tuple[Read, dict[str, Any]]], columns: list[str], rejected: list[Rejected]
-) -> SubscriptionTable:
+def _table_of(rows: list[Row], columns: list[str], rejected: list[Rejected]) -> SubscriptionTable:
     """Return the rows as an Arrow table; numbers that no column type holds with the others are rejected."""
-    import pyarrow as pa
-
-    made: dict[str, Any] = {}
     for name in columns:
         misfitting = set(misfits([row[name] for _, row in rows]))
         for k in sorted(misfitting):
             item, row = rows[k]
             reason = f"column {name!r}: {row[name]} does not fit exactly into a column with the values of other rows"
-            rejected.append(Rejected(item.source, item.unit, item.number, reason, str(item.message)))
+            rejected.append(item.rejected(item.source, reason))
         rows = [pair for k, pair in enumerate(rows) if k not in misfitting]
-    for name in columns:
-        made[name] = column_of([row[name] for _, row in rows])
+    made = {name: column_of([row[name] for _, row in rows]) for name in columns}
     rejected.sort(key=lambda item: (item.source, item.number))
     return SubscriptionTable(pa.table(made), [item[:3] for item, _ in rows], rejected)

@@ -56,7 +56,7 @@ def compact(arrays: Arrays) -> Arrays:
 def concatenate(parts: Sequence[Arrays]) -> Arrays:
     """Return the rows of several columns, one after another; fast even for many short columns."""
     xy, ring_ends, region_ends, flags = [np.empty((0, 2))], [], [], [np.empty(0, np.uint8)]
-    ring_shifts, ring_counts, region_shifts, region_counts = [], [], [], []
+    ring_shifts, region_shifts = [], []
     vertices = rings = 0
     for part in parts:
         first, last = int(part.region_offsets[0]), int(part.region_offsets[-1])
@@ -66,22 +66,21 @@ def concatenate(parts: Sequence[Arrays]) -> Arrays:
         ring_ends.append(part.ring_offsets[first + 1 : last + 1])
         region_ends.append(part.region_offsets[1:])
         ring_shifts.append(vertices - start)
-        ring_counts.append(last - first)
         region_shifts.append(rings - first)
-        region_counts.append(len(part.bounds))
         vertices += stop - start
         rings += last - first
     return Arrays(
         np.concatenate(xy),
-        _shifted(ring_ends, ring_shifts, ring_counts),
-        _shifted(region_ends, region_shifts, region_counts).astype(np.int32),
+        _shifted(ring_ends, ring_shifts),
+        _shifted(region_ends, region_shifts).astype(np.int32),
         np.concatenate(flags),
         np.concatenate([np.empty((0, 4)), *(part.bounds for part in parts)]),
     )
 
 
-def _shifted(ends: list[NDArray[Any]], shifts: list[int], counts: list[int]) -> NDArray[np.int64]:
+def _shifted(ends: list[NDArray[Any]], shifts: list[int]) -> NDArray[np.int64]:
     """Merge the offsets of several columns into one that begins with 0: each column's ends are shifted as a whole."""
+    counts = list(map(len, ends))
     made = np.zeros(sum(counts) + 1, np.int64)
     if ends:
         np.add(np.concatenate(ends), np.repeat(shifts, counts), out=made[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -13,10 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from contrada import kernels
 from contrada.arguments import checks_methods
 from contrada.codes import MAX_SCANNED_VERTICES
+from contrada.errors import RegionError
 from contrada.geometry.arrays import Arrays, compact, concatenate, take
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import Rejection, first_error
 from contrada.geometry.immutable import Immutable
+from contrada.geometry.interchange import column_to_shapely, column_to_wkb
+from contrada.geometry.saved.directories import Format, read_directory, save_directory
+from contrada.geometry.saved.soundness import check_coordinates, check_regions, require
 
 if TYPE_CHECKING:
     from contrada.geometry.reading import SourceKind
@@ -26,6 +31,8 @@ if TYPE_CHECKING:
 KernelArrays = tuple[NDArray[Any], ...]  # arrays and edge index of a column, as relation kernels take them
 NO_CHAINS = np.empty((0, 4)), np.full(1, -1, np.int64)  # edge index of one small region
 NO_CHAINS[1].setflags(write=False)
+_SAVED = Format("contrada.RegionArray", 2, "saved column of regions", RegionError)
+_DTYPES = (np.float64, np.int64, np.int32, np.uint8, np.float64)  # of `Arrays`
 
 
 class Sifted(NamedTuple):
@@ -137,8 +144,6 @@ class RegionArray(Immutable):
 
         The EPSG code of the CRS, if it has one, becomes their SRID.
         """
-        from contrada.geometry.interchange import column_to_shapely
-
         return column_to_shapely(self)
 
     def to_wkb(self, srid: bool = False) -> Any:
@@ -146,8 +151,6 @@ class RegionArray(Immutable):
 
         `srid` makes it EWKB, which names the EPSG code of the CRS; a CRS without an EPSG code raises a CrsError.
         """
-        from contrada.geometry.interchange import column_to_wkb
-
         return column_to_wkb(self, srid)
 
     def to_arrow(self) -> Any:
@@ -161,9 +164,8 @@ class RegionArray(Immutable):
 
         `replace` replaces a saved column at that place.
         """
-        from contrada.geometry.saved.columns import save_column
-
-        save_column(self._arrays, self._crs, directory, replace)
+        header = {"regions": len(self), "crs": self._crs}
+        save_directory(_SAVED, directory, compact(self._arrays)._asdict(), header, replace)
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], *, verify: bool = True) -> RegionArray:
@@ -171,9 +173,19 @@ class RegionArray(Immutable):
 
         All of it is read and compared with its checksums first, unless `verify=False`; its offsets are always checked.
         """
-        from contrada.geometry.saved.columns import open_column
-
-        return cls(*open_column(directory, verify))
+        source = Path(directory)
+        header, found = read_directory(_SAVED, source, verify)
+        try:
+            arrays = Arrays(*(found[name] for name in Arrays._fields))
+            for name, kind in zip(Arrays._fields, _DTYPES, strict=True):
+                require(found[name].dtype == kind, f"{name} has type {found[name].dtype}")
+            check_regions(arrays, int(header["regions"]))
+            if not verify:
+                check_coordinates("xy", arrays.xy)
+                check_coordinates("bounds", arrays.bounds)
+            return cls(arrays, header["crs"])
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise RegionError(f"{source} is damaged: {error}") from error
 
     # The column itself
 

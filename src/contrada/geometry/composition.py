@@ -24,31 +24,18 @@ DMOCV   OCV     OCV     C   EOICVB    C       C         OCV
 DMOCV   MOCV    OCV     V   OIB       C       CV        EOVB
 D       DM      DMOIB   B   I         DMOCV   DMOEVB    IB
 """
-_LETTERS = dict(zip("DMOEICVB", Relation, strict=True))
-
-
-def _cell(letters: str) -> int:
-    if letters == "*":
-        return 255
-    return sum(1 << _LETTERS[letter] for letter in letters)
-
-
-_ROWS = [line.split() for line in _TABLE.strip().splitlines()]
-TABLE: NDArray[np.uint8] = np.array([[_cell(letters) for letters in row] for row in _ROWS], np.uint8)
+_MASKS = {letter: 1 << relation for letter, relation in zip("DMOEICVB", Relation, strict=True)} | {"*": 255}
+_ROWS = [[sum(map(_MASKS.__getitem__, cell)) for cell in line.split()] for line in _TABLE.strip().splitlines()]
+TABLE: NDArray[np.uint8] = np.array(_ROWS, np.uint8)
 TABLE.setflags(write=False)
 
 
 @cache
 def mask_table() -> NDArray[np.uint8]:
     """Return the table over masks: entry [p, q] is the mask of relations of x to z for x in p to y and y in q to z."""
-    rows = np.zeros((256, 8), np.uint8)  # masks composed with a single relation
-    for mask in range(256):
-        members = [k for k in range(8) if mask >> k & 1]
-        rows[mask] = np.bitwise_or.reduce(TABLE[members], axis=0) if members else 0
-    table = np.zeros((256, 256), np.uint8)
-    for k in range(8):
-        chosen = (np.arange(256) >> k & 1).astype(bool)
-        table[:, chosen] |= rows[:, k : k + 1]
+    is_member = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(bool)
+    rows = np.bitwise_or.reduce(np.where(is_member[:, :, None], TABLE, 0), axis=1)  # with a single relation
+    table: NDArray[np.uint8] = np.bitwise_or.reduce(np.where(is_member, rows[:, None, :], 0), axis=2)
     table.setflags(write=False)
     return table
 

@@ -1,17 +1,22 @@
-"""Coordinate reference systems: one value type that is checked on input, carried with regions and compared."""
+"""Coordinate reference systems: one value type that is checked on input, carried with regions and compared.
+
+`Named` holds the systems that rows of a column name: SRIDs of EWKB and EWKT, the member `crs` of GeoJSON.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contrada.doors import plain_dict
 from contrada.errors import CrsError
+from contrada.geometry.faults import FaultCode, Rejection
 from contrada.limits import check_limit, limit, variable
 
 if TYPE_CHECKING:
@@ -60,9 +65,13 @@ class Crs(str):
         if isinstance(value, Mapping):
             return _of_mapping(value)
         to_wkt = getattr(value, "to_wkt", None)
-        if callable(to_wkt):
-            return _of_object(value, to_wkt)
-        return _refuse(value, f"; need text or an EPSG code, got {type(value).__name__}")
+        if not callable(to_wkt):
+            return _refuse(value, f"; need text or an EPSG code, got {type(value).__name__}")
+        try:
+            text = to_wkt()
+        except Exception as error:
+            raise CrsError(f"unknown coordinate reference system {value!r:.60}: to_wkt() failed: {error}") from error
+        return _of_text(text) if isinstance(text, str) else _refuse(value)
 
     @property
     def epsg(self) -> int | None:
@@ -130,7 +139,7 @@ def _of_text(text: str) -> Crs:
     if nesting_of(plain) > limit("nesting"):
         return _refuse(text, f"; nested deeper than {limit('nesting')} levels ({variable('nesting')})")
     if plain.startswith("{"):
-        return _of_mapping(_mapping(plain))
+        return _of_json(plain)
     # PROJ would search the names of all objects it knows for any other text, which takes seconds.
     if not ("[" in plain or plain.startswith(("+", "urn:ogc:def:crs,")) or _COMPOUND.fullmatch(plain)):
         return _refuse(text)
@@ -139,10 +148,7 @@ def _of_text(text: str) -> Crs:
 
 def _of_code(authority: str, code: str, given: str) -> Crs:
     known = f"{authority.upper()}:{code.upper() if authority.upper() == 'OGC' else code}"
-    if known in _COMMON:
-        return Crs(known)
-    authority, _, code = known.partition(":")
-    if code not in _codes(authority):
+    if known not in _COMMON and known.partition(":")[2] not in _codes(authority.upper()):
         return _refuse(given)
     return Crs(known)
 
@@ -161,32 +167,24 @@ def _codes(authority: str) -> frozenset[str]:
 
 
 def _of_mapping(value: Mapping[Any, Any]) -> Crs:
-    """Return the system of PROJJSON; a mapping that has only an id is the system that the id names."""
-    value = plain_dict(value, CrsError)
-    named = value.get("id")
-    if isinstance(named, Mapping) and {"authority", "code"} <= named.keys() and "type" not in value:
-        return _of_code(str(named["authority"]), str(named["code"]), f"{named['authority']}:{named['code']}")
+    plain = plain_dict(value, CrsError)
     try:
-        text = json.dumps(value)
+        text = json.dumps(plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise CrsError(f"unknown coordinate reference system: PROJJSON is not valid JSON: {error}") from error
-    check_limit("crs_bytes", len(text), "the text of a coordinate reference system")
-    if nesting_of(text) > limit("nesting"):
-        return _refuse(text, f"; nested deeper than {limit('nesting')} levels ({variable('nesting')})")
-    return _of_json(text)
+    return _of_text(text)
 
 
-@lru_cache(maxsize=256)
 def _of_json(text: str) -> Crs:
-    return _identified(_created(text), text)
-
-
-def _of_object(value: Any, to_wkt: Any) -> Crs:
+    """Return the system of PROJJSON; an object that has only an id is the system that the id names."""
     try:
-        text = to_wkt()
-    except Exception as error:
-        raise CrsError(f"unknown coordinate reference system {value!r:.60}: to_wkt() failed: {error}") from error
-    return _of_text(text) if isinstance(text, str) else _refuse(value)
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return _refuse(text)
+    named = value.get("id")
+    if isinstance(named, dict) and {"authority", "code"} <= named.keys() and "type" not in value:
+        return _of_code(str(named["authority"]), str(named["code"]), f"{named['authority']}:{named['code']}")
+    return _identified(_created(text), text)
 
 
 # By byte: 1 for an opening bracket, -1 for a closing bracket. Non-ASCII bytes of UTF-8 are never brackets.
@@ -203,14 +201,6 @@ def nesting_of(text: str | bytes) -> int:
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     depths = np.cumsum(_STEPS[np.frombuffer(data, np.uint8)], dtype=np.int64)
     return max(0, int(depths.max(initial=0)))
-
-
-def _mapping(text: str) -> Mapping[Any, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        _refuse(text)
-    return found if isinstance(found, dict) else _refuse(text)  # type: ignore[return-value]
 
 
 def _created(text: str) -> CRS:
@@ -280,12 +270,9 @@ def common_crs(a: Any, b: Any) -> Crs | None:
     return one
 
 
-DIFFER = "coordinate reference systems differ"
-
-
 def differing(a: Crs, b: Crs) -> str:
     """Return the error text for two systems that differ."""
-    return f"{DIFFER}: {a.label} and {b.label}"
+    return f"coordinate reference systems differ: {a.label} and {b.label}"
 
 
 def metadata_crs(serialized: bytes | str | None) -> Crs | None:
@@ -309,3 +296,86 @@ def loaded(text: bytes | str, what: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CrsError(f"{what}: not valid JSON: {error}") from error
+
+
+class Named(NamedTuple):
+    """Systems that rows name: row i names systems[codes[i]], or none if codes[i] is -1.
+
+    A name that means no system is in `systems` as a CrsError.
+    """
+
+    codes: NDArray[np.int64]
+    systems: tuple[Crs | CrsError, ...]
+
+
+def named_by_srids(srids: NDArray[np.int64]) -> Named | None:
+    """Return the systems of rows with these SRIDs (0 and less: none); None if no row names a system.
+
+    >>> named_by_srids(np.array([-1, 4326]))
+    Named(codes=array([-1,  0]), systems=('EPSG:4326',))
+    """
+    if not (srids > 0).any():
+        return None
+    distinct, codes = np.unique(srids, return_inverse=True)
+    none = int(np.searchsorted(distinct, 0, side="right"))
+    return Named(np.maximum(codes - none, -1), tuple(map(_of_srid, distinct[none:].tolist())))
+
+
+def _of_srid(srid: int) -> Crs | CrsError:
+    found = _tried(srid)
+    return found if isinstance(found, Crs) else CrsError(f"SRID {srid} is not a known coordinate reference system")
+
+
+def named_by_values(values: Sequence[Any]) -> Named | None:
+    """Return the systems that `values` name, one per row; None if no row names a system."""
+    distinct = {str(value): value for value in values if value is not None}
+    if not distinct:
+        return None
+    places = {text: k for k, text in enumerate(distinct)}
+    codes = [-1 if value is None else places[str(value)] for value in values]
+    return Named(np.array(codes, np.int64), tuple(map(_tried, distinct.values())))
+
+
+def crs_member(value: Any) -> Any:
+    """Return the name in the member `crs` of GeoJSON 2008, or the member itself if it has no name."""
+    if isinstance(value, (str, bytes)):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None  # malformed as a geometry, too
+    member = value.get("crs") if isinstance(value, dict) else None
+    properties = member.get("properties") if isinstance(member, dict) else None
+    return properties["name"] if isinstance(properties, dict) and "name" in properties else member
+
+
+def _tried(value: Any) -> Crs | CrsError:
+    try:
+        made = Crs.of(value)
+    except ValueError as error:  # a CrsError, or a LimitError
+        return CrsError(str(error))
+    assert made is not None
+    return made
+
+
+def resolved(named: Named | None, crs: Crs | None) -> tuple[Crs | None, dict[int, Rejection]]:
+    """Return the CRS of a column: the given `crs`, or else that of the first row that names one.
+
+    Also returns the rejections of rows that name another system or one that does not exist, by row.
+    """
+    if named is None:
+        return crs, {}
+    if crs is None:
+        systems = (named.systems[code] for code in named.codes if code >= 0)
+        crs = next((system for system in systems if isinstance(system, Crs)), None)
+    faults = {k: fault for k, system in enumerate(named.systems) if (fault := _fault(system, crs)) is not None}
+    rows = np.flatnonzero(np.isin(named.codes, list(faults))).tolist()
+    return crs, {row: Rejection(row, *faults[int(named.codes[row])]) for row in rows}
+
+
+def _fault(system: Crs | CrsError, crs: Crs | None) -> tuple[str, FaultCode] | None:
+    """Return why rows that name a system are no rows of a column in `crs`; None if they are."""
+    if isinstance(system, CrsError):
+        return str(system), FaultCode.UNKNOWN_CRS
+    if crs is None or is_same_crs(system, crs):
+        return None
+    return f"{differing(system, crs)} (the column's)", FaultCode.OTHER_CRS

@@ -90,10 +90,15 @@ class Rejection(NamedTuple):
 
     def error(self) -> RegionError | CrsError:
         """Return the rejection as an error that names the row."""
-        text = f"row {self.row}: {self.reason}"
-        if self.fault in CRS_FAULTS:
-            return CrsError(text)
-        return RegionError(text, row=self.row, part=self.part, ring=self.ring, place=self.place)
+        return error_of(self, self.row)
+
+
+def error_of(bad: Rejection, row: int | None = None) -> RegionError | CrsError:
+    """Return a rejection as an error; it names the row unless `row` is None, as for a value that is in no column."""
+    text = bad.reason if row is None else f"row {row}: {bad.reason}"
+    if bad.fault in CRS_FAULTS:
+        return CrsError(text)
+    return RegionError(text, row=row, part=bad.part, ring=bad.ring, place=bad.place)
 
 
 def first_error(rejected: Sequence[Rejection]) -> RegionError | CrsError:

@@ -11,8 +11,10 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from contrada import kernels
 from contrada.codes import EWKB_SRID, HOLE
-from contrada.geometry.arrays import frozen, offsets_of
+from contrada.geometry.arrays import Arrays, compact, frozen, offsets_of
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.crs import srid_of
 
 if TYPE_CHECKING:
@@ -22,35 +24,30 @@ Ring = NDArray[np.float64]
 Polygons = Sequence[tuple[Ring, tuple[Ring, ...]]]
 
 
-def part_offsets(column: RegionArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first rings of all parts (and the end), and the offsets of the regions into the parts."""
-    a = column.arrays
-    first, last = int(a.region_offsets[0]), int(a.region_offsets[-1])
-    shells = np.flatnonzero(a.ring_flags[first:last] & HOLE == 0) + first
-    return np.append(shells, last), np.searchsorted(shells, a.region_offsets)
+def part_offsets(a: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first rings of all parts (and the end), and the offsets of the regions into the parts.
+
+    The arrays hold only these regions, as `compact` returns them.
+    """
+    shells = np.flatnonzero(a.ring_flags & HOLE == 0)
+    return np.append(shells, len(a.ring_flags)), np.searchsorted(shells, a.region_offsets)
 
 
 def column_parts(column: RegionArray) -> tuple[tuple[Ring, tuple[Ring, ...]], ...]:
     """Return the polygons of the only region of a column: shell and holes as closed rings."""
-    a = column.arrays
-    starts, _ = part_offsets(column)
-    rings = {r: a.xy[a.ring_offsets[r] : a.ring_offsets[r + 1]] for r in range(int(starts[0]), int(starts[-1]))}
-    parts = pairwise(starts.tolist())
-    return tuple((rings[first], tuple(rings[r] for r in range(first + 1, stop))) for first, stop in parts)
+    a = compact(column.arrays)
+    rings = [a.xy[start:stop] for start, stop in pairwise(a.ring_offsets.tolist())]
+    parts = pairwise(part_offsets(a)[0].tolist())
+    return tuple((rings[first], tuple(rings[first + 1 : stop])) for first, stop in parts)
 
 
 def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
     """Return Shapely polygons, and multipolygons for regions of several parts."""
-    a = column.arrays
-    starts, regions = part_offsets(column)
     if len(column) == 0:
         return np.empty(0, dtype=object)
-    first_ring, first_vertex = int(starts[0]), int(a.ring_offsets[starts[0]])
-    polygons = shapely.from_ragged_array(
-        shapely.GeometryType.POLYGON,
-        a.xy[first_vertex : a.ring_offsets[starts[-1]]],
-        (a.ring_offsets[first_ring : starts[-1] + 1] - first_vertex, starts - first_ring),
-    )
+    a = compact(column.arrays)
+    starts, regions = part_offsets(a)
+    polygons = shapely.from_ragged_array(shapely.GeometryType.POLYGON, a.xy, (a.ring_offsets, starts))
     counts = np.diff(regions)
     made = polygons[regions[:-1]]
     many = np.repeat(counts > 1, counts)
@@ -63,43 +60,22 @@ def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
 
 def column_to_wkb(column: RegionArray, srid: bool = False) -> Any:
     """Return an Arrow array of little-endian WKB, or EWKB: polygons, and multipolygons for regions of several parts."""
-    import pyarrow as pa
-
-    from contrada import kernels
-
     a = column.arrays
-    regions, parts = a.region_offsets, np.diff(part_offsets(column)[1])
+    regions, parts = a.region_offsets, np.diff(part_offsets(compact(a))[1])
     vertices = a.ring_offsets[regions[1:]] - a.ring_offsets[regions[:-1]]
     # Byte order takes 1 byte, type 4, count 4; each ring has a count of 4, and each vertex two doubles.
     sizes = 9 * (parts + (parts > 1)) + 4 * np.diff(regions).astype(np.int64) + 16 * vertices
     offsets = offsets_of(sizes)
     data = np.empty(offsets[-1], np.uint8)
     kernels.write_wkb(a.xy.view(np.uint64), a.ring_offsets, regions, a.ring_flags, frozen(offsets), data)
-    if srid:
-        data, offsets = _with_srids(data, offsets, srid_of(column.crs))
+    if srid:  # EWKB: a flag in the highest byte of the type, then the SRID
+        number = np.frombuffer(struct.pack("<I", srid_of(column.crs)), np.uint8)
+        data[offsets[:-1] + 4] |= EWKB_SRID >> 24
+        data = np.insert(data, np.repeat(offsets[:-1] + 5, 4), np.tile(number, len(column)))
+        offsets = offsets + 4 * np.arange(len(offsets))
     is_small = offsets[-1] <= np.iinfo(np.int32).max
     kind, ends = (pa.binary(), offsets.astype(np.int32)) if is_small else (pa.large_binary(), offsets)
     return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(ends), pa.py_buffer(data)])
-
-
-def _with_srids(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], srid: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Convert rows of little-endian WKB to EWKB: a flag in the highest byte of the type, then the SRID."""
-    starts = offsets[:-1]
-    data[starts + 4] |= EWKB_SRID >> 24
-    own = np.tile(np.frombuffer(struct.pack("<I", srid), np.uint8), len(starts))
-    return np.insert(data, np.repeat(starts + 5, 4), own), offsets + 4 * np.arange(len(offsets))
-
-
-def with_srid(data: bytes, srid: int) -> bytes:
-    """Convert one value of little-endian WKB to EWKB.
-
-    >>> with_srid(bytes.fromhex("0101000000") + bytes(16), 4326)[:9].hex()
-    '0101000020e6100000'
-    """
-    (kind,) = struct.unpack_from("<I", data, 1)
-    return data[:1] + struct.pack("<II", kind | EWKB_SRID, srid) + data[5:]
 
 
 def number_text(value: float) -> str:

@@ -11,6 +11,9 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.wellknown import shapes_from_wkb
+
 Box = tuple[float, float, float, float]
 
 MAX_SIMPLIFY_ROUNDS = 16  # each doubles the tolerance: from 1/4000 of the size to 16 times the size
@@ -28,8 +31,6 @@ def simplified(wkb: Any, vertices: int = 120) -> Any:
     >>> drawn.is_null().to_pylist(), len(shapely.from_wkb(drawn[0].as_py()).exterior.coords) <= 50
     ([False, True, True], True)
     """
-    import pyarrow as pa
-
     shapes = _drawable(wkb)
     tolerance = _extents(shapes) / 4000
     for _ in range(MAX_SIMPLIFY_ROUNDS):
@@ -45,8 +46,6 @@ def simplified(wkb: Any, vertices: int = 120) -> Any:
 
 
 def _drawable(wkb: Any) -> NDArray[np.object_]:
-    from contrada.geometry.wellknown import shapes_from_wkb
-
     shapes = shapes_from_wkb(wkb).geometries
     with np.errstate(invalid="ignore"):  # Shapely warns about NaN as NumPy does
         coordinates, rows = shapely.get_coordinates(shapes, return_index=True)
@@ -97,10 +96,7 @@ def svg_paths(wkb: Any, box: Box, width: int) -> list[str]:
 
 
 def _path(shape: Any, box: Box, scale: float) -> str:
-    if shape.geom_type == "Point":
-        x, y = _placed(np.array([[shape.x, shape.y]]), box, scale)[0].tolist()
-        return f"M{x} {y}h0"
-    rings = shapely.get_rings(shapely.get_parts(shape))
+    rings = [shape] if shape.geom_type == "Point" else shapely.get_rings(shapely.get_parts(shape))
     return "".join(_ring(_placed(shapely.get_coordinates(ring), box, scale)) for ring in rings)
 
 

@@ -14,14 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from contrada.arguments import checks_methods
 from contrada.codes import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING
 from contrada.errors import ArgumentError, CrsError, RegionError
-from contrada.geometry.crs import Crs, srid_of
+from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.crs import Crs, crs_member, named_by_srids, named_by_values, resolved, srid_of
 from contrada.geometry.faults import FaultCode, Rejection, rejection
 from contrada.geometry.immutable import Immutable
-from contrada.geometry.interchange import number_text, with_srid
-from contrada.geometry.named import crs_member, named_by_srids, named_by_values, resolved
+from contrada.geometry.interchange import number_text
+from contrada.geometry.wellknown import arrow_buffers, shapes_from_wkt, split_ewkt
 
 if TYPE_CHECKING:
     from contrada.geometry.reading import SourceKind
+
+
+_NEEDED = "need finite coordinates within 1e-120..1e120 in magnitude"
 
 
 class SiftedPoints(NamedTuple):
@@ -50,9 +54,8 @@ def sift_coordinates(xy: NDArray[np.float64], crs: Crs | None) -> SiftedPoints:
     rejected = []
     for row in np.flatnonzero(~good):
         empty = bool(np.isnan(xy[row]).all())
-        place = f"{xy[row].tolist()}: need finite coordinates within 1e-120..1e120 in magnitude"
-        code = FaultCode.EMPTY if empty else FaultCode.BAD_COORDINATE
-        rejected.append(Rejection(int(row), "empty geometry" if empty else place, code))
+        reason = "empty geometry" if empty else f"{xy[row].tolist()}: {_NEEDED}"
+        rejected.append(Rejection(int(row), reason, FaultCode.EMPTY if empty else FaultCode.BAD_COORDINATE))
     return SiftedPoints(PointArray(xy[good], crs=crs), np.flatnonzero(good), tuple(rejected))
 
 
@@ -64,7 +67,9 @@ def sift_points(array: NDArray[np.object_], faults: NDArray[np.int64], crs: Crs 
     crs, foreign = resolved(named_by_srids(shapely_srids(array)), crs)
     kinds = shapely.get_type_id(array)
     is_point = kinds == shapely.GeometryType.POINT
-    sifted = sift_coordinates(shapely.get_coordinates(_filled(array, is_point)).reshape(-1, 2), crs)
+    # Every other row, and every empty point, counts as a point of NaN.
+    points = np.where(is_point & ~shapely.is_empty(array), array, shapely.Point(np.nan, np.nan))
+    sifted = sift_coordinates(shapely.get_coordinates(points).reshape(-1, 2), crs)
     rejected = {bad.row: bad for bad in sifted.rejected}
     for row in np.flatnonzero(~is_point).tolist():
         if kinds[row] < 0:
@@ -85,12 +90,6 @@ def shapely_srids(array: NDArray[np.object_]) -> NDArray[np.int64]:
     return srids % (1 << 32)
 
 
-def _filled(array: NDArray[np.object_], is_point: NDArray[np.bool_]) -> NDArray[np.object_]:
-    """Return the points, with a point of NaN for every other row and every empty point."""
-    usable = is_point & ~shapely.is_empty(array)
-    return np.where(usable, array, shapely.Point(np.nan, np.nan))
-
-
 PLAIN_HEADER = b"\x01\x01\x00\x00\x00"  # a little-endian point without Z, M or SRID: 21 bytes in all
 PLAIN_SIZE = 21
 
@@ -99,8 +98,6 @@ def plain_points(values: Any) -> NDArray[np.float64] | None:
     """Return the coordinates of an Arrow array of plain WKB points without nulls, read in place; otherwise None."""
     if not hasattr(values, "__arrow_c_array__") and not hasattr(values, "__arrow_c_stream__"):
         return None
-    from contrada.geometry.sources import arrow_buffers
-
     try:
         data, positions, missing = arrow_buffers(values)
     except RegionError:
@@ -145,10 +142,7 @@ class PointArray(Immutable):
         good = in_range(array)
         if not good.all():
             row = int(np.argmin(good))
-            raise RegionError(
-                f"point {row} is {array[row].tolist()}; need finite coordinates within 1e-120..1e120 in magnitude",
-                row=row,
-            )
+            raise RegionError(f"point {row} is {array[row].tolist()}; {_NEEDED}", row=row)
         array.setflags(write=False)
         object.__setattr__(self, "_xy", array)
         object.__setattr__(self, "_crs", Crs.of(crs))
@@ -196,12 +190,10 @@ class PointArray(Immutable):
 
         With `srid`, a CRS without an EPSG code raises a CrsError.
         """
-        import pyarrow as pa
 
-        points = np.asarray(shapely.points(self._xy), dtype=object)
         if srid:
-            points = np.asarray(shapely.set_srid(points, srid_of(self._crs)), dtype=object)
-        return pa.array(shapely.to_wkb(points, include_srid=srid), type=pa.binary())
+            srid_of(self._crs)  # raises if there is none
+        return pa.array(shapely.to_wkb(self.to_shapely(), include_srid=srid), type=pa.binary())
 
     def to_arrow(self) -> Any:
         """Return a GeoArrow array of points (interleaved coordinates) with the CRS."""
@@ -310,9 +302,6 @@ class Point(Immutable):
         >>> Point.from_wkt("POINT (1 2)")
         Point(1.0, 2.0)
         """
-        from contrada.geometry.sources import split_ewkt
-        from contrada.geometry.wellknown import shapes_from_wkt
-
         srid, plain = split_ewkt(text)
         geometries, faults = shapes_from_wkt([plain])
         if faults[0]:
@@ -327,9 +316,8 @@ class Point(Immutable):
         """Return the point of a GeoJSON Point."""
         kind = value.get("type") if isinstance(value, Mapping) else type(value).__name__
         if kind != "Point":
-            raise RegionError(
-                f"need a GeoJSON Point, got {str(kind)[:60] if isinstance(kind, str) else type(kind).__name__}"
-            )
+            shown = kind[:60] if isinstance(kind, str) else type(kind).__name__
+            raise RegionError(f"need a GeoJSON Point, got {shown}")
         place = value.get("coordinates")
         if not isinstance(place, list | tuple) or not 2 <= len(place) <= 4:
             raise RegionError(f"GeoJSON Point: need coordinates [x, y], got {place!r:.60}")
@@ -351,8 +339,8 @@ class Point(Immutable):
         >>> Point.from_wkb(Point(1, 2, crs="EPSG:25832").to_wkb(srid=True)).crs
         'EPSG:25832'
         """
-        data = struct.pack("<BIdd", 1, 1, self.x, self.y)
-        return with_srid(data, srid_of(self.crs)) if srid else data
+        data: bytes = self._column.to_wkb(srid)[0].as_py() if srid else struct.pack("<BIdd", 1, 1, self.x, self.y)
+        return data
 
     def to_wkt(self) -> str:
         """Return WKT whose numbers read back to the same coordinates."""

@@ -7,13 +7,15 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import TypeVar
 
 from contrada.errors import ArgumentError
 
 T = TypeVar("T")
 R = TypeVar("R")
 MAX_THREADS = 1024
+PREFIX = "contrada"  # of the names of threads
 MIN_SLICE_ROWS = 4096  # below, a second thread does not pay off
 
 
@@ -25,7 +27,7 @@ def cores() -> int:
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
     """Return the pool of this process: threads do not survive a fork."""
-    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="contrada")
+    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix=PREFIX)
 
 
 def check_threads(threads: object) -> None:
@@ -42,28 +44,28 @@ def map_threaded(work: Callable[[T], R], items: Sequence[T], threads: int | None
     """Return work(item) for every item, in order, computed on `threads` threads (None: all cores)."""
     check_threads(threads)
     count = min(threads or cores(), len(items))
-    if count <= 1 or threading.current_thread().name.startswith("contrada"):
+    if count <= 1 or _is_pooled():
         return [work(item) for item in items]
-    return _map(work, items, count=count)
+    if count == cores():  # the threads of the pool keep their memory
+        return list(_pool(os.getpid()).map(work, items))
+    with ThreadPoolExecutor(max_workers=count, thread_name_prefix=PREFIX) as pool:
+        return list(pool.map(work, items))
 
 
-def _map(work: Callable[..., R], *arguments: Sequence[Any], count: int) -> list[R]:
-    """Run `work` for every item on `count` threads; for all cores it uses the pool, whose threads keep their memory."""
-    if count == cores():
-        return list(_pool(os.getpid()).map(work, *arguments))
-    with ThreadPoolExecutor(max_workers=count, thread_name_prefix="contrada") as pool:
-        return list(pool.map(work, *arguments))
+def _is_pooled() -> bool:
+    """Return True in a thread of a pool: if it waited for the pool, it could wait forever."""
+    return threading.current_thread().name.startswith(PREFIX)
 
 
 def run_sliced(work: Callable[[int, int], object], rows: int, threads: int | None) -> None:
     """Call work(start, stop) on slices that make up 0..rows, on `threads` threads (None: as many as pay off)."""
     check_threads(threads)
-    count = min(threads or cores(), max(1, rows // MIN_SLICE_ROWS))
-    # A pool thread that waits for the pool could wait forever.
-    if count == 1 or threading.current_thread().name.startswith("contrada"):
+    most = max(1, rows // MIN_SLICE_ROWS)
+    count = min(threads or cores(), most)
+    if count == 1 or _is_pooled():
         work(0, rows)
         return
     # More slices than threads, so that one slow slice does not leave the other threads idle.
-    slices = min(count * 4, max(1, rows // MIN_SLICE_ROWS))
+    slices = min(count * 4, most)
     limits = [rows * k // slices for k in range(slices + 1)]
-    _map(work, limits[:-1], limits[1:], count=count)
+    map_threaded(lambda span: work(*span), list(pairwise(limits)), count)

@@ -1,21 +1,33 @@
-"""Read columns of geometry row by row: good rows become a column, bad rows are rejected with reasons."""
+"""Read geometry of any library: Shapely, GeoPandas, Arrow, `__geo_interface__`, and WKB, WKT and GeoJSON.
+
+Columns are read row by row: good rows become a column, bad rows are rejected with reasons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import shapely
 
 from contrada.arguments import checks_arguments
 from contrada.errors import ArgumentError
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.point import PointArray, SiftedPoints, plain_points, sift_coordinates, sift_points
+from contrada.geometry.faults import FaultCode
+from contrada.geometry.point import Point, PointArray, SiftedPoints, plain_points, sift_coordinates, sift_points
 from contrada.geometry.region import Region
 from contrada.geometry.sources import raw_from_geojson, raw_from_shapely, raw_from_wkb, raw_from_wkt
 from contrada.geometry.validation import sift
+from contrada.geometry.wellknown import shapes_from_wkb
 
+One = Region | Point
+Many = RegionArray | PointArray
+ONE_GEOMETRY = "a Region or Point, a Shapely geometry or an object with __geo_interface__"
+GEOMETRY_OR_COLUMN = (
+    "a Region, Point, RegionArray or PointArray, or geometry of Shapely, GeoPandas, GeoArrow or __geo_interface__"
+)
 SourceKind = Literal["wkb", "wkt", "geojson", "shapely", "arrow"]
 
 
@@ -34,8 +46,7 @@ def read_regions(source: Any, *, crs: Any = None, repair: bool = False) -> Sifte
     if isinstance(source, RegionArray):
         common_crs(source.crs, crs)
         return Sifted(source, np.arange(len(source)), (), np.empty(0, np.int64))
-    values, kind = _told(source)
-    return sift_regions(kind, values, crs, repair)
+    return sift_regions(*_with_kind(source), crs, repair)
 
 
 @checks_arguments
@@ -49,8 +60,7 @@ def read_points(source: Any, *, crs: Any = None) -> SiftedPoints:
     if isinstance(source, PointArray):
         common_crs(source.crs, crs)
         return SiftedPoints(source, np.arange(len(source)), ())
-    values, kind = _told(source)
-    return sift_point_rows(kind, values, crs)
+    return sift_point_rows(*_with_kind(source), crs)
 
 
 def sift_regions(kind: SourceKind, values: Any, crs: Any, repair: bool) -> Sifted:
@@ -80,8 +90,6 @@ def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
             return sift_coordinates(values, crs)
     elif kind != "wkb":
         raise ArgumentError(f"points: need WKB, Shapely or Arrow values, got {kind}")
-    from contrada.geometry.wellknown import shapes_from_wkb
-
     plain = plain_points(values)
     if plain is not None:
         return sift_coordinates(plain, Crs.of(crs))
@@ -89,32 +97,27 @@ def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
     return sift_points(array, faults, Crs.of(crs))
 
 
-def _told(source: Any) -> tuple[Any, SourceKind]:
-    """Return the values of a source and their kind, judged by the first value that is not None."""
+def _with_kind(source: Any) -> tuple[SourceKind, Any]:
+    """Return the kind of a source and its values, judged by the first value that is not None."""
     if isinstance(source, str | bytes | Mapping | Region):
         raise ArgumentError(f"need a column, such as a list, got a single {type(source).__name__}")
-    if _is_shapely(source):
-        return source, "shapely"
+    if hasattr(source, "geom_type"):  # GeoPandas
+        return "shapely", source
     if hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__"):
-        return source, "arrow"
+        return "arrow", source
     values = _listed(source)
     first = next((value for value in values if value is not None), b"")
-    if _is_shapely([first]):
-        return values, "shapely"
+    if is_shapely(first):
+        return "shapely", source if isinstance(source, np.ndarray) else values
     if isinstance(first, Mapping) or (isinstance(first, str) and first.lstrip().startswith("{")):
-        return values, "geojson"
+        return "geojson", values
     is_text = isinstance(first, str) and not first.lstrip().startswith(("00", "01"))
-    return values, "wkt" if is_text else "wkb"
+    return "wkt" if is_text else "wkb", values
 
 
-def _is_shapely(values: Any) -> bool:
-    """Return True for arrays of Shapely geometries (or a GeoSeries), judged by the first value that is not None."""
-    if hasattr(values, "geom_type"):  # GeoPandas
-        return True
-    if not isinstance(values, list | tuple | np.ndarray):
-        return False
-    first = next((value for value in values if value is not None), None)
-    return hasattr(first, "geom_type") and type(first).__module__.partition(".")[0] == "shapely"
+def is_shapely(value: Any) -> bool:
+    """Return True for one Shapely geometry."""
+    return hasattr(value, "geom_type") and type(value).__module__.partition(".")[0] == "shapely"
 
 
 def _listed(values: Iterable[Any]) -> list[Any]:
@@ -123,3 +126,70 @@ def _listed(values: Iterable[Any]) -> list[Any]:
     if isinstance(values, str | bytes):
         raise ArgumentError(f"need a column, such as a list, got a single {type(values).__name__}")
     return list(values)
+
+
+def geometry_of(value: Any, needed: str = GEOMETRY_OR_COLUMN) -> One | Many:
+    """Return one region or point, or a column of either, from any supported object; errors say what is `needed`.
+
+    >>> import shapely
+    >>> geometry_of(shapely.Point(1, 2)), geometry_of(shapely.box(0, 0, 1, 1)).area
+    (Point(1.0, 2.0), 1.0)
+    >>> len(geometry_of([shapely.box(0, 0, 1, 1), shapely.box(1, 1, 2, 2)]))
+    2
+    """
+    if isinstance(value, (Region, Point, RegionArray, PointArray)):
+        return value
+    if is_shapely(value):
+        return Point.from_shapely(value) if value.geom_type == "Point" else Region.from_shapely(value)
+    if isinstance(value, Mapping):
+        return _of_mapping(value)
+    if _is_array_of_shapely(value):
+        return _of_shapely_array(value)
+    if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
+        return _of_arrow(value)
+    if hasattr(value, "__geo_interface__"):
+        return _of_mapping(value.__geo_interface__)
+    raise ArgumentError(f"need {needed}, got {type(value).__name__}")
+
+
+def one_geometry_of(value: Any) -> One:
+    """Return one region or point from any supported object; a column raises an ArgumentError."""
+    made = geometry_of(value, ONE_GEOMETRY)
+    if isinstance(made, (RegionArray, PointArray)):
+        raise ArgumentError(f"need one region or point, got a column of {len(made)}")
+    return made
+
+
+def _is_array_of_shapely(value: Any) -> bool:
+    """Return True for sequences and arrays with a Shapely geometry, such as a GeoSeries; nulls do not count."""
+    if isinstance(value, (str, bytes)) or not (isinstance(value, Sequence | np.ndarray) or hasattr(value, "geom_type")):
+        return False
+    return any(is_shapely(item) for item in np.asarray(value, dtype=object).ravel())
+
+
+def _of_shapely_array(values: Any) -> Many:
+    is_point = shapely.get_type_id(np.asarray(values, dtype=object)) == shapely.GeometryType.POINT
+    return PointArray.from_shapely(values) if is_point.all() else RegionArray.from_shapely(values)
+
+
+def _of_arrow(values: Any) -> Many:
+    from contrada.geometry.arrow.geoarrow import storage_of
+    from contrada.geometry.arrow.mixed import is_vertex
+
+    array, _ = storage_of(values)
+    if is_vertex(array.type):
+        return PointArray.from_arrow(values)
+    read = read_regions(values)
+    if not read.rejected:
+        return read.regions
+    if not len(read.regions) and all(bad.fault is FaultCode.POINT for bad in read.rejected):
+        return PointArray.from_arrow(values)
+    raise read.rejected[0].error()
+
+
+def _of_mapping(value: Any) -> One:
+    if not isinstance(value, Mapping) or "type" not in value:
+        raise ArgumentError(f"need a GeoJSON geometry, got {str(value)[:60]}")
+    if value["type"] == "Feature":
+        return _of_mapping(value.get("geometry"))
+    return Point.from_geojson(value) if value["type"] == "Point" else Region.from_geojson(value)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.arguments import checks_methods
-from contrada.errors import CrsError, RegionError
+from contrada.errors import RegionError
 from contrada.forking import cached_property
 from contrada.geometry import interchange, sources
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
-from contrada.geometry.crs import Crs, srid_of
-from contrada.geometry.faults import CRS_FAULTS
+from contrada.geometry.crs import Crs
+from contrada.geometry.faults import error_of
 from contrada.geometry.immutable import Immutable
 from contrada.geometry.validation import is_on_the_globe, read_one, sift
 from contrada.geometry.wellknown import wkb_of_plain_polygon
@@ -147,8 +147,8 @@ class Region(Immutable):
         >>> Region.from_wkb(Region.box(0, 0, 1, 1, crs="EPSG:25832").to_wkb(srid=True)).crs
         'EPSG:25832'
         """
-        data = interchange.polygons_to_wkb(self.parts)
-        return interchange.with_srid(data, srid_of(self.crs)) if srid else data
+        data: bytes = self._column.to_wkb(srid)[0].as_py() if srid else interchange.polygons_to_wkb(self.parts)
+        return data
 
     def to_geojson(self) -> dict[str, Any]:
         """Return a GeoJSON geometry, right-handed as RFC 7946 asks.
@@ -229,8 +229,5 @@ def _from_least_vertex(ring: NDArray[np.float64]) -> bytes:
 def _only(sifted: Sifted) -> RegionArray:
     """Return the column of one region, or raise an error that says what is wrong with it."""
     if sifted.rejected:
-        bad = sifted.rejected[0]
-        if bad.fault in CRS_FAULTS:
-            raise CrsError(bad.reason)
-        raise RegionError(bad.reason, part=bad.part, ring=bad.ring, place=bad.place)
+        raise error_of(sifted.rejected[0])
     return sifted.regions

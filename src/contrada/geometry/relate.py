@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any, overload
 
 import numpy as np
@@ -12,9 +13,9 @@ from contrada.errors import ArgumentError
 from contrada.geometry.arrays import frozen
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import common_crs
-from contrada.geometry.foreign import Many, One, geometry_of
 from contrada.geometry.point import Point, PointArray
 from contrada.geometry.pool import run_sliced
+from contrada.geometry.reading import Many, One, geometry_of
 from contrada.geometry.region import Region
 from contrada.geometry.relation import Relation
 
@@ -40,9 +41,8 @@ BOX_RELATIONS: Codes = np.array(
 )
 
 # For each mask of relations of two regions, the mask of the relations their boxes can have.
-BOX_MASKS: Codes = np.zeros(256, np.uint8)
-for _relation in Relation:
-    BOX_MASKS[np.arange(256) >> _relation & 1 == 1] |= BOX_RELATIONS[_relation]
+_IS_MEMBER = np.arange(256)[:, None] >> np.arange(8) & 1 == 1
+BOX_MASKS: Codes = np.bitwise_or.reduce(np.where(_IS_MEMBER, BOX_RELATIONS, 0), axis=1)
 
 
 @overload
@@ -78,7 +78,7 @@ def _column(value: One | Many) -> Many:
     return value._column if isinstance(value, (Region, Point)) else value
 
 
-def broadcast_length(a: Many, b: Many) -> int:
+def broadcast_length(a: Sized, b: Sized) -> int:
     """Return the length of the result; a column of one row is used for every row."""
     if len(a) != len(b) and len(a) != 1 and len(b) != 1:
         raise ArgumentError(f"columns have {len(a)} and {len(b)} rows; the lengths must be equal, or one of them 1")
@@ -154,20 +154,6 @@ def relate_boxes(a: NDArray[np.float64], b: NDArray[np.float64]) -> Codes:
     [5, 3]
     """
     first, second = (frozen(np.ascontiguousarray(boxes, np.float64).reshape(-1, 4)) for boxes in (a, b))
-    if len(first) != len(second) and len(first) != 1 and len(second) != 1:
-        raise ValueError(f"got {len(first)} and {len(second)} boxes; the numbers must be equal, or one of them 1")
-    out = np.empty(len(second) if len(first) == 1 else len(first), np.uint8)
+    out = np.empty(broadcast_length(first, second), np.uint8)
     kernels.box_relations(first, second, out)
     return out
-
-
-__all__ = [
-    "ALL_ROWS",
-    "BOX_MASKS",
-    "BOX_RELATIONS",
-    "INVERSE_CODES",
-    "broadcast_length",
-    "relate",
-    "relate_boxes",
-    "relate_rows",
-]

@@ -113,10 +113,8 @@ class RelationSet(Immutable):
         >>> RelationSet.S_WITHIN.word, RelationSet(Relation.INSIDE).word, RelationSet(Relation.MEETS).word
         ('S_WITHIN', 'inside', 'S_TOUCHES')
         """
-        for name in _OGC_NAMES:
-            if self._mask == getattr(RelationSet, name).mask:
-                return name
-        return next(iter(self)).name.lower() if len(self) == 1 else None
+        only = next(iter(self)).name.lower() if len(self) == 1 else None
+        return next((name for name in _OGC_NAMES if self == getattr(RelationSet, name)), only)
 
     @property
     def inverse(self) -> RelationSet:
@@ -174,10 +172,8 @@ class RelationSet(Immutable):
         return RelationSet.from_mask, (self._mask,)
 
     def __repr__(self) -> str:
-        for name in _OGC_NAMES:
-            if self is getattr(RelationSet, name):
-                return f"RelationSet.{name}"
-        return f"RelationSet({', '.join(relation.name for relation in self)})"
+        ogc = next((name for name in _OGC_NAMES if self is getattr(RelationSet, name)), None)
+        return f"RelationSet.{ogc}" if ogc else f"RelationSet({', '.join(relation.name for relation in self)})"
 
 
 def _try_mask(value: object) -> int | None:

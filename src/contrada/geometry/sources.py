@@ -14,9 +14,8 @@ from contrada import kernels
 from contrada.codes import GOOD, MALFORMED, MISSING, WRONG_TYPE
 from contrada.errors import RegionError
 from contrada.geometry.arrays import offsets_of
-from contrada.geometry.arrow.checks import whole_array
-from contrada.geometry.crs import Crs
-from contrada.geometry.named import MAX_SRID, Named, crs_member, named_by_srids, named_by_values
+from contrada.geometry.crs import Crs, Named, crs_member, named_by_srids, named_by_values
+from contrada.geometry.wellknown import shapes_from_wkt, split_ewkt, wkb_buffers
 
 _KIND_CODES = {"Point": 1, "LineString": 2, "MultiPoint": 4, "MultiLineString": 5, "GeometryCollection": 7}
 
@@ -47,52 +46,6 @@ def raw_from_wkb(values: Any) -> RawRegions:
     return RawRegions(bits.view(np.float64), rings, parts, regions, faults, kinds, None, named_by_srids(srids))
 
 
-def wkb_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
-    """Return bytes, row offsets and missing marks; uses Arrow's own buffers where possible."""
-    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
-        return arrow_buffers(values)
-    rows = [_as_bytes(value, row) for row, value in enumerate(values)]
-    missing = np.array([row is None for row in rows], np.uint8)
-    filled = [row or b"" for row in rows]
-    data = np.frombuffer(b"".join(filled), np.uint8)
-    return data, offsets_of(np.fromiter(map(len, filled), np.int64, len(filled))), missing
-
-
-def _as_bytes(value: Any, row: int) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        try:
-            return bytes.fromhex(value)
-        except ValueError:
-            return b""
-    if isinstance(value, (bytearray, memoryview, np.bytes_)):
-        return bytes(value)
-    raise RegionError(f"row {row}: WKB: need bytes or hex text, got {type(value).__name__}", row=row)
-
-
-def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
-    """Return bytes, row offsets and missing marks of an Arrow array of binary values."""
-    import pyarrow as pa
-
-    array = whole_array(values)
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
-        try:
-            array = array.cast(pa.large_binary())
-        except pa.ArrowException as error:
-            raise RegionError(f"WKB: need a binary column, got {array.type}") from error
-    width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
-    _, positions, data = array.buffers()
-    n = len(array)
-    missing = np.asarray(array.is_null()).astype(np.uint8) if array.null_count else np.zeros(n, np.uint8)
-    if n == 0:
-        return np.empty(0, np.uint8), np.zeros(1, np.int64), missing
-    starts = np.frombuffer(positions, width)[array.offset : array.offset + n + 1].astype(np.int64)
-    return np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8), starts, missing
-
-
 def raw_from_shapely(values: Any) -> RawRegions:
     """Return raw arrays from Shapely geometries, a sequence or an array; None counts as missing."""
     array = np.atleast_1d(np.asarray(values, dtype=object))
@@ -105,8 +58,6 @@ def raw_from_shapely(values: Any) -> RawRegions:
 
 def raw_from_wkt(values: Sequence[str | None]) -> RawRegions:
     """Return raw arrays from WKT or EWKT texts."""
-    from contrada.geometry.wellknown import shapes_from_wkt
-
     texts: list[str | None] = []
     srids = np.full(len(values), -1, np.int64)
     for row, value in enumerate(values):
@@ -119,21 +70,6 @@ def raw_from_wkt(values: Sequence[str | None]) -> RawRegions:
     raw = raw_from_shapely(geometries)
     raw.faults[faults != GOOD] = faults[faults != GOOD]
     return raw._replace(named=named_by_srids(srids))
-
-
-def split_ewkt(text: str) -> tuple[int, str]:
-    """Return the SRID of EWKT, 0 if it has none, and the WKT after it; empty text if the SRID is no number.
-
-    >>> split_ewkt("SRID=4326;POINT (1 2)")
-    (4326, 'POINT (1 2)')
-    """
-    if text[:5].upper() != "SRID=":
-        return 0, text
-    number, _, wkt = text[5:].partition(";")
-    digits = number.strip()
-    if not (digits.isascii() and digits.isdigit()):
-        return 0, ""
-    return min(int(digits[:12]), MAX_SRID), wkt
 
 
 class _Row(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from contrada import kernels
 from contrada.codes import GOOD, MAX_SCANNED_VERTICES
 from contrada.geometry.arrays import Arrays, concatenate, frozen, take
 from contrada.geometry.column import NO_CHAINS, KernelArrays, RegionArray, Sifted
-from contrada.geometry.crs import Crs, common_crs, is_geographic
+from contrada.geometry.crs import Crs, common_crs, is_geographic, resolved
 from contrada.geometry.faults import MENDABLE, FaultCode, Rejection, rejection
-from contrada.geometry.named import resolved
 from contrada.geometry.sources import RawRegions, raw_from_shapely
 from contrada.limits import limit, variable
 
+_SPLIT = "split a region that crosses the antimeridian into a MultiPolygon (RFC 7946, 3.1.9)"
 USUAL_PAIRS_PER_EDGE, EDGES_PER_QUERY = 8, 64  # see _is_tangled
 
 
@@ -38,10 +39,8 @@ def sift(raw: RawRegions, crs: Any = None, repair: bool = False) -> Sifted:
         arrays = take(concatenate([arrays, mended]), order)
         rows = np.sort(np.concatenate([rows, repaired]))
         bad = np.setdiff1d(bad, repaired)
-    rejected = tuple(
-        _unrepaired(rejection(int(row), reports[row], places[row], int(raw.kinds[row])), int(row) in tangled)
-        for row in bad
-    )
+    found = (rejection(int(row), reports[row], places[row], int(raw.kinds[row])) for row in bad)
+    rejected = tuple(_unrepaired(item) if item.row in tangled else item for item in found)
     sifted = Sifted(RegionArray(arrays, crs), rows, rejected, repaired)
     if foreign:
         is_foreign = np.isin(rows, list(foreign))
@@ -124,12 +123,9 @@ def _is_tangled(raw: RawRegions, row: int) -> bool:
     square of the vertices. Pairs are counted in both orders, and each edge with itself too; boundaries that do not
     cross have about 6 pairs per edge.
     """
-    starts, stops = [], []
-    for r in range(raw.part_offsets[raw.region_offsets[row]], raw.part_offsets[raw.region_offsets[row + 1]]):
-        ring = raw.xy[raw.ring_offsets[r] : raw.ring_offsets[r + 1]]
-        starts.append(ring)
-        stops.append(np.roll(ring, -1, axis=0))
-    edges = shapely.linestrings(np.stack([np.concatenate(starts), np.concatenate(stops)], axis=1))
+    rings = [ring for part in _parts_of(raw, row) for ring in part]
+    stops = [np.roll(ring, -1, axis=0) for ring in rings]
+    edges = shapely.linestrings(np.stack([np.concatenate(rings), np.concatenate(stops)], axis=1))
     tree = shapely.STRtree(edges)
     left = limit("repair_pairs") + USUAL_PAIRS_PER_EDGE * len(edges)
     for first in range(0, len(edges), EDGES_PER_QUERY):
@@ -139,10 +135,8 @@ def _is_tangled(raw: RawRegions, row: int) -> bool:
     return False
 
 
-def _unrepaired(rejected: Rejection, is_tangled: bool) -> Rejection:
-    """Return the rejection, with a note if the row was too tangled to repair."""
-    if not is_tangled:
-        return rejected
+def _unrepaired(rejected: Rejection) -> Rejection:
+    """Return the rejection with a note that the row was too tangled to repair."""
     why = f"not repaired: too many edges cross ({variable('repair_pairs')}={limit('repair_pairs')})"
     return rejected._replace(reason=f"{rejected.reason}; {why}")
 
@@ -164,33 +158,32 @@ def _repair(raw: RawRegions, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]
 def _as_shapely(raw: RawRegions, row: int) -> Any:
     """Return one raw row as a Shapely multipolygon; rings are closed."""
     polygons = []
-    for p in range(raw.region_offsets[row], raw.region_offsets[row + 1]):
-        rings = []
-        for r in range(raw.part_offsets[p], raw.part_offsets[p + 1]):
-            ring = raw.xy[raw.ring_offsets[r] : raw.ring_offsets[r + 1]]
-            if len(ring):
-                rings.append(shapely.LinearRing(np.concatenate([ring, ring[:1]])))
+    for part in _parts_of(raw, row):
+        rings = [shapely.LinearRing(np.concatenate([ring, ring[:1]])) for ring in part if len(ring)]
         if rings:
             polygons.append(shapely.Polygon(rings[0], rings[1:]))
     return shapely.MultiPolygon(polygons)
+
+
+def _parts_of(raw: RawRegions, row: int) -> list[list[NDArray[np.float64]]]:
+    """Return the rings of each part of a raw row, as given."""
+    ends = raw.part_offsets[raw.region_offsets[row] : raw.region_offsets[row + 1] + 1].tolist()
+    starts = raw.ring_offsets
+    return [[raw.xy[starts[r] : starts[r + 1]] for r in range(first, stop)] for first, stop in pairwise(ends)]
 
 
 def _refuse_beyond_the_globe(sifted: Sifted) -> Sifted:
     """Reject regions outside longitude -180..180 and latitude -90..90 where the CRS is geographic."""
     column = sifted.regions
     assert column.crs is not None
-    outside = ((column.bounds < [-180, -90, -180, -90]) | (column.bounds > [180, 90, 180, 90])).any(axis=1)
+    outside = (np.abs(column.bounds) > [180, 90, 180, 90]).any(axis=1)
     if not outside.any() or not is_geographic(column.crs):
         return sifted
+    why = f"outside longitude -180..180, latitude -90..90; {_SPLIT}"
     rejected = [
-        Rejection(
-            int(sifted.rows[k]),
-            f"box {column.bounds[k].tolist()} is outside longitude -180..180, latitude -90..90; "
-            "split a region that crosses the antimeridian into a MultiPolygon (RFC 7946, 3.1.9)",
-            FaultCode.OFF_THE_GLOBE,
-        )
+        Rejection(int(sifted.rows[k]), f"box {column.bounds[k].tolist()} is {why}", FaultCode.OFF_THE_GLOBE)
         for k in np.flatnonzero(outside)
-    ]  # fmt: skip
+    ]
     return _without(sifted, np.asarray(outside), rejected)
 
 

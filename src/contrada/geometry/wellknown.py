@@ -18,16 +18,22 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.codes import GOOD, MALFORMED, MISSING, NESTED, WRONG_TYPE
-from contrada.geometry.sources import wkb_buffers
+from contrada.errors import RegionError
+from contrada.geometry.arrays import offsets_of
+from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.arrow.checks import whole_array
+from contrada.geometry.crs import nesting_of
 from contrada.halving import in_halves
 from contrada.limits import limit
 
+MAX_SRID = (1 << 32) - 1
+_SRID_FLAG = 0x20  # in the highest byte of a geometry's type
 _CURVED = re.compile(r"CURVE|CIRCULAR|SURFACE|TIN\b|TRIANGLE", re.IGNORECASE)
 _NUMBER = r"\s*+-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
 _VERTEX = rf"{_NUMBER}\s{_NUMBER}\s*+"
 _PLAIN_POLYGON = re.compile(rf"POLYGON\s*+\(\s*+\(({_VERTEX}(?:,{_VERTEX})*+)\)\s*+\)\Z", re.IGNORECASE)
-_BRACKETS = np.zeros(256, np.int64)
-_BRACKETS[[ord("("), ord(")")]] = 1, -1
+
+
 
 
 class Shapes(NamedTuple):
@@ -35,6 +41,63 @@ class Shapes(NamedTuple):
 
     geometries: NDArray[np.object_]
     faults: NDArray[np.int64]
+
+
+def wkb_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+    """Return bytes, row offsets and missing marks; uses Arrow's own buffers where possible."""
+    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
+        return arrow_buffers(values)
+    rows = [_as_bytes(value, row) for row, value in enumerate(values)]
+    missing = np.array([row is None for row in rows], np.uint8)
+    filled = [row or b"" for row in rows]
+    data = np.frombuffer(b"".join(filled), np.uint8)
+    return data, offsets_of(np.fromiter(map(len, filled), np.int64, len(filled))), missing
+
+
+def _as_bytes(value: Any, row: int) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        try:
+            return bytes.fromhex(value)
+        except ValueError:
+            return b""
+    if isinstance(value, (bytearray, memoryview, np.bytes_)):
+        return bytes(value)
+    raise RegionError(f"row {row}: WKB: need bytes or hex text, got {type(value).__name__}", row=row)
+
+
+def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+    """Return bytes, row offsets and missing marks of an Arrow array of binary values."""
+    array = whole_array(values)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
+        try:
+            array = array.cast(pa.large_binary())
+        except pa.ArrowException as error:
+            raise RegionError(f"WKB: need a binary column, got {array.type}") from error
+    width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
+    _, positions, data = array.buffers()
+    n = len(array)
+    missing = np.asarray(array.is_null()).astype(np.uint8) if array.null_count else np.zeros(n, np.uint8)
+    if n == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64), missing
+    starts = np.frombuffer(positions, width)[array.offset : array.offset + n + 1].astype(np.int64)
+    return np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8), starts, missing
+
+
+def wkb_srids(values: Any) -> NDArray[np.int64]:
+    """Return the SRIDs of an Arrow array of WKB by row, 0 where there is none."""
+    data, positions, missing = arrow_buffers(values)
+    srids = np.zeros(len(missing), np.int64)
+    long = np.flatnonzero((missing == 0) & (np.diff(positions) >= 9))
+    heads = data[positions[long][:, None] + np.arange(9)]  # byte order, type, SRID
+    is_little = heads[:, 0] == 1
+    named = (heads[:, 0] <= 1) & (np.where(is_little, heads[:, 4], heads[:, 1]) & _SRID_FLAG != 0)
+    numbers = np.ascontiguousarray(heads[named, 5:])
+    srids[long[named]] = np.where(is_little[named], numbers.view("<u4")[:, 0], numbers.view(">u4")[:, 0])
+    return srids
 
 
 def shapes_from_wkb(values: Any) -> Shapes:
@@ -83,16 +146,29 @@ def wkb_of_plain_polygon(text: str) -> bytes | None:
     return struct.pack(f"<BIII{len(numbers)}d", 1, 3, 1, len(numbers) // 2, *numbers)
 
 
+def split_ewkt(text: str) -> tuple[int, str]:
+    """Return the SRID of EWKT, 0 if it has none, and the WKT after it; empty text if the SRID is no number.
+
+    >>> split_ewkt("SRID=4326;POINT (1 2)")
+    (4326, 'POINT (1 2)')
+    """
+    if text[:5].upper() != "SRID=":
+        return 0, text
+    number, _, wkt = text[5:].partition(";")
+    digits = number.strip()
+    if not (digits.isascii() and digits.isdigit()):
+        return 0, ""
+    return min(int(digits[:12]), MAX_SRID), wkt
+
+
 def _scan_text(text: str) -> np.int64:
     """Return the fault of one WKT text that shows without reading the numbers."""
     if not text.isascii() or "\0" in text:  # WKT has only letters, digits and signs
         return MALFORMED
     if _CURVED.search(text):
         return WRONG_TYPE
-    if text.count("(") <= limit("nesting"):
-        return GOOD
-    depth = np.cumsum(_BRACKETS[np.frombuffer(text.encode(), np.uint8)])
-    return NESTED if depth.max() > limit("nesting") else GOOD
+    is_nested = text.count("(") > limit("nesting") and nesting_of(text) > limit("nesting")
+    return NESTED if is_nested else GOOD
 
 
 def _read(

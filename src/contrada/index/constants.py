@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.codes import ANY_ONE_BYTE, MAX_GRAM_BYTES
+from contrada.codes import ANY_ONE_BYTE, MAX_GRAM_BYTES, PATTERN
 from contrada.geometry.arrays import offsets_of, ranges
 
 CODE_BITS = 8 * MAX_GRAM_BYTES + 3  # code of a gram: its bytes and their number
@@ -86,16 +86,22 @@ def gathered(
 
 
 class Grams(NamedTuple):
-    """Patterns by one gram that each needs: codes in order, their slots, and the patterns under each code."""
+    """Patterns by one gram that each needs: first gram of each slot, codes in order, the patterns under each code."""
 
+    base: NDArray[np.int64]
     codes: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    patterns: NDArray[np.int64]
+    offsets: NDArray[np.int32]
+    patterns: NDArray[np.int32]
 
 
-def grams_of(offsets: NDArray[np.int64], blob: NDArray[np.uint8], slots: NDArray[np.int64]) -> Grams:
-    """List every pattern under its rarest gram in its slot, among its longest grams; under code 0 if it has none."""
+def grams_of(texts: Texts, forms: NDArray[np.uint8]) -> Grams:
+    """List every pattern under its rarest gram in its slot, among its longest grams; under code 0 if it has none.
+
+    Patterns are the texts in slots of such a form; `forms` has the form of each slot.
+    """
+    numbers = np.flatnonzero(forms[texts.slots] >= PATTERN)
+    slots = texts.slots[numbers]
+    offsets, blob = gathered(texts.offsets[numbers], texts.offsets[numbers + 1], texts.blob)
     patterns, codes = _grams(offsets, blob)
     _, kind, counts = np.unique(slots[patterns] << CODE_BITS | codes, return_inverse=True, return_counts=True)
     order = np.lexsort((codes, counts[kind.ravel()], patterns))
@@ -105,8 +111,9 @@ def grams_of(offsets: NDArray[np.int64], blob: NDArray[np.uint8], slots: NDArray
     keys = slots << CODE_BITS | chosen
     order = np.argsort(keys, kind="stable")
     distinct, first = np.unique(keys[order], return_index=True)
-    codes, own = distinct & (1 << CODE_BITS) - 1, distinct >> CODE_BITS
-    return Grams(codes, own, np.append(first, len(order)), order)
+    base = offsets_of(np.bincount(distinct >> CODE_BITS, minlength=len(forms)))
+    ends = np.append(first, len(order)).astype(np.int32)
+    return Grams(base, distinct & (1 << CODE_BITS) - 1, ends, numbers[order].astype(np.int32))
 
 
 def _grams(offsets: NDArray[np.int64], blob: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

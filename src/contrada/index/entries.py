@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.codes import ASKS_SHIFT, FILTER_MASK, MAX_LANE, SHIFTED_RANK_LIMIT, SLOT_MASK
-from contrada.index.ranking import Slots
+from contrada.index.ranking import ScalarArrays
 
 MAX_BOUNDED_SLOTS = 256  # slots that fit into a byte; records about other slots have no bounds
 
@@ -32,7 +32,7 @@ def shifts_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def entries_of(
-    slots: Slots, filters: NDArray[np.int64], heads: NDArray[np.int64], is_known: NDArray[np.bool_]
+    arrays: ScalarArrays, filters: NDArray[np.int64], heads: NDArray[np.int64], is_known: NDArray[np.bool_]
 ) -> NDArray[np.uint64]:
     """Return entries of filters with the first records `heads`; `is_known` marks first records that always hold.
 
@@ -40,11 +40,11 @@ def entries_of(
     """
     entries = np.zeros((len(heads), 2), np.int64)
     entries[:, 0] = filters[heads]
-    shifts = shifts_of(slots.counts)
+    shifts = shifts_of(arrays.counts)
     for k in range(2):
         at = heads + is_known + k
         at[at >= len(filters)] = 0  # belongs to another filter, or is known to hold
-        code, low, high = slots.records[at].T.astype(np.int64)
+        code, low, high = arrays.records[at].T.astype(np.int64)
         slot = code & SLOT_MASK
         is_own = (filters[at] == filters[heads]) & (at >= heads)
         is_bounded = is_own & (code >> ASKS_SHIFT == 0) & (slot < MAX_BOUNDED_SLOTS)

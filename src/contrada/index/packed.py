@@ -101,15 +101,13 @@ class PackedTree:
         scratch = self._scratch()
         if isinstance(value, Point):
             scratch.point[0] = value.x, value.y
-            return self._match_one(kernels.match_points, (scratch.point_view,), _FIRST, scratch)
-        return self._match_one(kernels.match_regions, value._kernel_arrays, _FIRST, scratch)
+            return self._match_one(kernels.match_points, (scratch.point_view,), scratch)
+        return self._match_one(kernels.match_regions, value._kernel_arrays, scratch)
 
-    def _match_one(
-        self, match: Any, message: tuple[Any, ...], which: NDArray[np.int64], scratch: TreeScratch
-    ) -> NDArray[np.int64]:
-        """Call a kernel for one of the messages, and sort the rows it finds."""
+    def _match_one(self, match: Any, message: tuple[Any, ...], scratch: TreeScratch) -> NDArray[np.int64]:
+        """Call a kernel for one message, and sort the rows it finds."""
         table = self._addresses() if self._table is None else self._table
-        match(*message, table, which, 0, *scratch.room)
+        match(*message, table, _FIRST, 0, *scratch.room)
         if self._edge_trees.spent.item(-1):
             self._edge_trees.build_wanted()
         count: int = scratch.ends.item(0)
@@ -298,7 +296,6 @@ def tree_arrays(tree: PackedTree) -> dict[str, NDArray[Any]]:
 
 def tree_from_arrays(arrays: dict[str, NDArray[Any]], is_points: bool) -> PackedTree:
     """Return a tree over arrays that `tree_arrays` returned, wherever they are now; nothing is recomputed."""
-    TREE.check(arrays)
     tree = PackedTree.__new__(PackedTree)
     tree.is_points = is_points
     for name in TREE_PARTS:

@@ -1,4 +1,4 @@
-"""Rank the constants of raw records, slot by slot (kernels/match/ranks.py).
+"""Rank the constants of raw records, slot by slot (kernels/match/ranks.py), into the arrays of a scalar index.
 
 All slots are ranked together: a table may have as many slots as constraints, and a Python loop over the slots took 54 s
 for 16,000 attributes.
@@ -12,15 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import codes
-from contrada.geometry.arrays import offsets_of, ranges
-from contrada.index.constants import distinct_scalars, distinct_texts, gathered, grams_of
+from contrada.geometry.arrays import frozen, offsets_of, ranges
+from contrada.index.constants import distinct_scalars, distinct_texts, grams_of
 from contrada.index.raw import RawRecords
 
 NO_END = np.iinfo(np.int32).max
 
 
-class Slots(NamedTuple):
-    """Records with ranked constants, and the constants by slot."""
+class ScalarArrays(NamedTuple):
+    """Arrays of a scalar index, as `SCALARS` in kernels/match/tables.py describes them.
+
+    `rank_records` makes those without a default, in which records have the order in which they were given;
+    index/scalar_packing.py groups the records by filter and makes the others.
+    """
 
     slot_of: NDArray[np.int32]
     forms: NDArray[np.uint8]
@@ -37,6 +41,16 @@ class Slots(NamedTuple):
     gram_codes: NDArray[np.int64]
     gram_offsets: NDArray[np.int32]
     gram_patterns: NDArray[np.int32]
+    offsets: NDArray[np.int32] = frozen(np.zeros(1, np.int32))
+    entries: NDArray[np.uint64] = frozen(np.empty((0, 2), np.uint64))
+    equal_base: NDArray[np.int64] = frozen(np.zeros(1, np.int64))
+    equal_offsets: NDArray[np.int32] = frozen(np.zeros(1, np.int32))
+    others: NDArray[np.int64] = frozen(np.zeros(1, np.int64))
+    spans: NDArray[np.int32] = frozen(np.empty(0, np.int32))
+    blocks: NDArray[np.int32] = frozen(np.empty((0, 4), np.int32))
+    boxes: NDArray[np.float64] = frozen(np.empty((0, 4)))
+    numbers: NDArray[np.int32] = frozen(np.empty(0, np.int32))
+    local_of: NDArray[np.int32] = frozen(np.empty(0, np.int32))
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -44,19 +58,7 @@ class Slots(NamedTuple):
         return np.asarray(np.diff(self.const_base) + np.diff(self.text_base))
 
 
-class Constants(NamedTuple):
-    """Distinct constants of all slots, in order within each slot, and for each operand its number in its slot."""
-
-    const_base: NDArray[np.int64]
-    keys: NDArray[np.int64]
-    rests: NDArray[np.int64]
-    text_base: NDArray[np.int64]
-    text_offsets: NDArray[np.int64]
-    blob: NDArray[np.uint8]
-    numbers: NDArray[np.int64]
-
-
-def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> Slots:
+def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> ScalarArrays:
     """Rank the constants of raw records slot by slot; `forms` is indexed by place. O(n log n) for n operands."""
     places, slots = np.unique(raw.records[:, codes.PLACE], return_inverse=True)
     slot_of = np.full(int(places.max(initial=-1)) + 1, -1, np.int32)
@@ -74,47 +76,29 @@ def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> Slots:
     # All operands one after another: lower ends, upper ends, members of sets, patterns.
     owners = np.concatenate([slot[lows], slot[highs], np.repeat(slot[sets], sizes), slot[likes]])
     operands = np.concatenate([given[lows, low_pair], given[highs, high_pair], members, given[likes, low_pair]])
-    found = _constants(owners, operands, own_forms, raw.blob)
-    first, second, third, fourth = np.split(found.numbers, np.cumsum([len(lows), len(highs), len(members)]))
+    is_text = own_forms[owners] >= codes.TEXT
+    (keys, rests), (starts, stops) = operands[~is_text].T, operands[is_text].T
+    scalars = distinct_scalars(keys, rests, owners[~is_text])
+    texts = distinct_texts(starts, stops, raw.blob, owners[is_text])
+    const_base, text_base = _bases(scalars.slots, own_forms), _bases(texts.slots, own_forms)
+    numbers = np.empty(len(owners), np.int64)  # of each operand among the constants of its slot
+    numbers[~is_text] = scalars.numbers - const_base[owners[~is_text]]
+    numbers[is_text] = texts.numbers - text_base[owners[is_text]]
+    first, second, third, fourth = np.split(numbers, np.cumsum([len(lows), len(highs), len(members)]))
     low, high = np.zeros(len(given), np.int64), np.full(len(given), NO_END, np.int64)
     low[lows] = 2 * first + np.where(low_end[lows] == codes.OPEN, 2, 1)
     high[highs] = 2 * second + np.where(high_end[highs] == codes.OPEN, 0, 1)
     low[sets] = np.arange(len(sets))
-    low[likes] = found.text_base[slot[likes]] + fourth
+    low[likes] = text_base[slot[likes]] + fourth
     records = np.empty((len(given), 3), np.int32)
     records[order] = np.stack([slot | asks << codes.ASKS_SHIFT, low, high], axis=1)
-    return Slots(
-        slot_of, own_forms, records, found.const_base, found.keys,
-        found.rests if found.rests.any() else found.rests[:0],
-        found.text_base, found.text_offsets, found.blob,
-        offsets_of(sizes).astype(np.int32), (2 * third + 1).astype(np.int32), *_grams(found, own_forms),
+    kept_rests = scalars.rests if scalars.rests.any() else scalars.rests[:0]
+    return ScalarArrays(
+        slot_of, own_forms, records, const_base, scalars.keys, kept_rests, text_base, texts.offsets, texts.blob,
+        offsets_of(sizes).astype(np.int32), (2 * third + 1).astype(np.int32), *grams_of(texts, own_forms),
     )  # fmt: skip
 
 
-def _constants(
-    owners: NDArray[np.int64], operands: NDArray[np.int64], forms: NDArray[np.uint8], blob: NDArray[np.uint8]
-) -> Constants:
-    """Sort the distinct constants of every slot; operand k belongs to slot owners[k]."""
-    is_text = forms[owners] >= codes.TEXT
-    numbers = np.empty(len(is_text), np.int64)
-    slots, values = owners[~is_text], operands[~is_text]
-    scalars = distinct_scalars(values[:, 0], values[:, 1], slots)
-    const_base = offsets_of(np.bincount(scalars.slots, minlength=len(forms)))
-    numbers[~is_text] = scalars.numbers - const_base[slots]
-    slots, values = owners[is_text], operands[is_text]
-    texts = distinct_texts(values[:, 0], values[:, 1], blob, slots)
-    text_base = offsets_of(np.bincount(texts.slots, minlength=len(forms)))
-    numbers[is_text] = texts.numbers - text_base[slots]
-    return Constants(const_base, scalars.keys, scalars.rests, text_base, texts.offsets, texts.blob, numbers)
-
-
-def _grams(
-    found: Constants, forms: NDArray[np.uint8]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Return patterns by a gram that each needs: base by slot, codes, offsets and patterns, as in `Slots`."""
-    slots = np.repeat(np.arange(len(forms)), np.diff(found.text_base))
-    patterns = np.flatnonzero(forms[slots] >= codes.PATTERN)
-    offsets, blob = gathered(found.text_offsets[patterns], found.text_offsets[patterns + 1], found.blob)
-    grams = grams_of(offsets, blob, slots[patterns])
-    base = offsets_of(np.bincount(grams.slots, minlength=len(forms)))
-    return base, grams.codes, grams.offsets.astype(np.int32), patterns[grams.patterns].astype(np.int32)
+def _bases(slots: NDArray[np.int64], forms: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return where the constants of each slot begin; `slots` has the slot of each constant, sorted."""
+    return offsets_of(np.bincount(slots, minlength=len(forms)))

@@ -75,45 +75,64 @@ def _asked(
     return asked, *low, *high
 
 
+class GrowingArray:
+    """Array that grows at the end. Earlier views keep their entries."""
+
+    __slots__ = ("_room", "count")
+
+    def __init__(self, capacity: int, dtype: Any, *columns: int) -> None:
+        self._room = np.empty((capacity, *columns), dtype)
+        self.count = 0
+
+    def append(self, entry: Any) -> None:
+        """Add one entry."""
+        if self.count == len(self._room):
+            self._room = with_room(self._room, self.count, 1)
+        self._room[self.count] = entry
+        self.count += 1
+
+    def extend(self, entries: NDArray[Any]) -> None:
+        """Add several entries."""
+        stop = self.count + len(entries)
+        self._room = with_room(self._room, self.count, len(entries))
+        self._room[self.count : stop] = entries
+        self.count = stop
+
+    def view(self) -> NDArray[Any]:
+        """Return a view of the entries so far."""
+        return self._room[: self.count]
+
+
 class RawBuffer:
     """Raw records that grow at the end; views of them do not change."""
 
-    def __init__(self, room: int = 256) -> None:
-        self._records = np.empty((room, 7), np.int64)
-        self._members = np.empty((room, 2), np.int64)
-        self._blob = np.empty(16 * room, np.uint8)
-        self._counts = [0, 0, 0]
+    def __init__(self) -> None:
+        self._records = GrowingArray(256, np.int64, 7)
+        self._members = GrowingArray(256, np.int64, 2)
+        self._blob = GrowingArray(4096, np.uint8)
 
     def append(self, number: int, place: int, test: Test) -> None:
         """Add a test of filter `number`."""
-        count = self._counts[0]
-        self._records = with_room(self._records, count, 1)
-        self._records[count] = number, place, *_asked(test, self._kept, self._kept_members)
-        self._counts[0] = count + 1
+        self._records.append((number, place, *_asked(test, self._kept, self._kept_members)))
 
     def _kept(self, operand: Operand) -> tuple[int, int]:
         """Return an operand as two integers; text goes to the blob."""
         if not isinstance(operand, bytes):
             return operand
-        start = self._counts[2]
-        self._blob = with_room(self._blob, start, len(operand))
-        self._blob[start : start + len(operand)] = np.frombuffer(operand, np.uint8)
-        self._counts[2] = start + len(operand)
-        return start, self._counts[2]
+        start = self._blob.count
+        self._blob.extend(np.frombuffer(operand, np.uint8))
+        return start, self._blob.count
 
     def _kept_members(self, members: tuple[Operand, ...]) -> tuple[int, int]:
         """Add the members of a set; return where they begin and end."""
-        first = self._counts[1]
-        self._members = with_room(self._members, first, len(members))
-        for k, member in enumerate(members, first):
-            self._members[k] = self._kept(member)
-        self._counts[1] += len(members)
-        return first, self._counts[1]
+        first = self._members.count
+        for member in members:
+            self._members.append(self._kept(member))
+        return first, self._members.count
 
     def raw(self) -> RawRecords:
         """Return a read-only view of the records so far."""
-        arrays: tuple[NDArray[Any], ...] = (self._records, self._members, self._blob)
-        return RawRecords(*(frozen(array[:count]) for array, count in zip(arrays, self._counts, strict=True)))
+        return RawRecords(*(frozen(part.view()) for part in (self._records, self._members, self._blob)))
 
 
 def with_room(array: NDArray[Any], used: int, more: int) -> NDArray[Any]:

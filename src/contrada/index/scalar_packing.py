@@ -15,9 +15,9 @@ from contrada import codes, kernels
 from contrada.geometry.arrays import frozen, offsets_of, ranges
 from contrada.index.entries import entries_of, filters_of
 from contrada.index.hugepages import settled
-from contrada.index.ranking import NO_END, Slots, rank_records
+from contrada.index.ranking import NO_END, ScalarArrays, rank_records
 from contrada.index.raw import RawRecords
-from contrada.index.scalars import EncodedMessages, ScalarArrays, ScalarIndex
+from contrada.index.scalars import EncodedMessages, ScalarIndex
 
 BY_CONSTANT, BY_INTERVAL, BY_VALUE = range(3)  # ways to find an entry
 FILTERS_PER_BOX_VISIT = 8  # filters reached by their boxes are adjacent: 8 of them cost as much as one
@@ -42,16 +42,16 @@ def pack_scalars(
     reach a filter through its region than through any scalar, it is found by its box if that is known here, else it has
     no entry.
     """
-    slots = rank_records(raw, forms)
+    ranked = rank_records(raw, forms)
     # Filters get places in the order of their regions, so that filters that a message reaches together are adjacent.
     numbers = np.arange(stop - first) if regions.boxes is None else np.argsort(hilbert_of(regions.boxes), kind="stable")
     local_of = np.empty(len(numbers), np.int32)
     local_of[numbers] = np.arange(len(numbers))
     boxes = None if regions.boxes is None else regions.boxes[numbers]
     filters = local_of[raw.records[:, codes.FILTER] - first].astype(np.int64)
-    share = shares(slots, seen)
+    share = shares(ranked, seen)
     order = np.lexsort((share, filters))
-    filters, records, share = filters[order], slots.records[order], share[order]
+    filters, records, share = filters[order], ranked.records[order], share[order]
     offsets = offsets_of(np.bincount(filters, minlength=stop - first)).astype(np.int32)
     heads = offsets[:-1][np.diff(offsets) > 0].astype(np.int64)
     by_constant = is_constant(records[heads]) if regions.boxes is not None else np.zeros(len(heads), bool)
@@ -61,22 +61,10 @@ def pack_scalars(
     spatial = regions.shares[numbers[filters[heads]]] / np.where(has_box, FILTERS_PER_BOX_VISIT, 1)
     is_here = (share[heads] < spatial) | by_constant
     here, nearby = heads[is_here], heads[~is_here & has_box]
-    made = make_entries(slots._replace(records=records), filters, here, nearby, boxes)
-    arrays = arrays_of(slots, offsets, records, made, numbers.astype(np.int32), local_of)
+    grouped = ranked._replace(records=records, offsets=offsets, numbers=numbers.astype(np.int32), local_of=local_of)
+    arrays = with_entries(grouped, filters, here, nearby, boxes)
     kept = ScalarArrays(*(settled(array) for array in arrays))
     return ScalarIndex(first, kept, region_slot, float(share[here].sum()))
-
-
-class Entries(NamedTuple):
-    """Entries in the order in which kernels find them."""
-
-    entries: NDArray[np.uint64]
-    equal_base: NDArray[np.int64]
-    equal_offsets: NDArray[np.int32]
-    others: NDArray[np.int64]
-    spans: NDArray[np.int32]
-    blocks: NDArray[np.int32]
-    boxes: NDArray[np.float64]
 
 
 def is_equality(records: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -91,115 +79,95 @@ def is_constant(records: NDArray[np.int32]) -> NDArray[np.bool_]:
     return np.asarray(is_equality(records) | (asks == codes.SET) | (asks == codes.LIKE))
 
 
-def arrays_of(
-    slots: Slots, offsets: NDArray[np.int32], records: NDArray[np.int32], made: Entries,
-    numbers: NDArray[np.int32], local_of: NDArray[np.int32],
-) -> ScalarArrays:  # fmt: skip
-    """Return the arrays that kernels take."""
-    return ScalarArrays(
-        slots.slot_of, slots.forms, slots.const_base, slots.keys, slots.rests, slots.text_base, slots.text_offsets,
-        slots.blob, offsets, np.ascontiguousarray(records), slots.set_offsets, slots.set_ranks, *made[:-1],
-        slots.gram_base, slots.gram_codes, slots.gram_offsets, slots.gram_patterns, made.boxes, numbers, local_of,
-    )  # fmt: skip
-
-
-def shares(slots: Slots, seen: EncodedMessages | None) -> NDArray[np.float64]:
+def shares(ranked: ScalarArrays, seen: EncodedMessages | None) -> NDArray[np.float64]:
     """Return the estimated share of messages that satisfy each record."""
-    records, counts = slots.records, slots.counts
+    records, counts = ranked.records, ranked.counts
     slot, asks = records[:, 0] & codes.SLOT_MASK, records[:, 0] >> codes.ASKS_SHIFT
     width = 2.0 * counts[slot] + 1
     low, high = records[:, 1].astype(np.float64), np.minimum(records[:, 2], width - 1)
     is_set = (asks & ~codes.NOT) == codes.SET
     share = np.where(is_set, 0.0, (high - low + 1) / width)
     equal = np.flatnonzero(is_equality(records))
-    named = named_shares(slots, slot[equal], records[equal, 1] >> 1)
+    named = named_shares(counts, slot[equal], records[equal, 1] >> 1)
     bases = np.cumsum(counts) - counts
     share[equal] = named[bases[slot[equal]] + (records[equal, 1] >> 1)]
     sets = np.flatnonzero(is_set)
-    starts, stops = slots.set_offsets[records[sets, 1]], slots.set_offsets[records[sets, 1] + 1]
+    starts, stops = ranked.set_offsets[records[sets, 1]], ranked.set_offsets[records[sets, 1] + 1]
     sizes = stops - starts
-    members = named[np.repeat(bases[slot[sets]], sizes) + (slots.set_ranks[ranges(starts, stops)] >> 1)]
+    members = named[np.repeat(bases[slot[sets]], sizes) + (ranked.set_ranks[ranges(starts, stops)] >> 1)]
     share[sets] = np.bincount(np.repeat(np.arange(len(sets)), sizes), members, len(sets))
     if seen is not None and seen.size:
-        share = (share * PRIOR_MESSAGES + seen_counts(slots, seen)) / (PRIOR_MESSAGES + seen.size)
+        share = (share * PRIOR_MESSAGES + seen_counts(ranked, seen)) / (PRIOR_MESSAGES + seen.size)
     share[asks >= codes.LIKE] = PATTERN_SHARE
     share[asks & codes.NOT != 0] = VALUE_SHARE
     return share
 
 
-def named_shares(slots: Slots, slot: NDArray[Any], number: NDArray[Any]) -> NDArray[np.float64]:
-    """Return, for every constant of every slot, the assumed share of messages that have it.
+def named_shares(counts: NDArray[np.int64], slot: NDArray[Any], number: NDArray[Any]) -> NDArray[np.float64]:
+    """Return, for each of counts[k] constants of every slot k, the assumed share of messages that have it.
 
     Assumes that constants named by many constraints are common in messages: the share of a constant is its share among
     the constraints of the slot that name one constant (`slot`, `number`); a constant named by none counts as half a
     constraint.
     """
-    counts = slots.counts
     bases = np.cumsum(counts) - counts
     times = np.bincount(bases[slot] + number, minlength=int(counts.sum()))
     whole = np.bincount(slot, minlength=len(counts))
     return np.asarray(np.maximum(times, 0.5) / np.repeat(whole + 1, counts))
 
 
-def seen_counts(slots: Slots, seen: EncodedMessages) -> NDArray[np.float64]:
+def seen_counts(ranked: ScalarArrays, seen: EncodedMessages) -> NDArray[np.float64]:
     """Return how many of the messages seen satisfy each interval or set."""
-    empty = Entries(
-        np.empty((0, 2), np.uint64), np.zeros(len(slots.forms) + 1, np.int64), np.zeros(1, np.int32),
-        np.zeros(codes.OTHERS_PER_SLOT * len(slots.forms) + 1, np.int64), np.empty(0, np.int32),
-        np.empty((0, 4), np.int32), np.empty((0, 4)),
-    )  # fmt: skip
-    nowhere = np.empty(0, np.int32)
-    arrays = arrays_of(slots, np.zeros(1, np.int32), slots.records[:0], empty, nowhere, nowhere)
-    ranks = ScalarIndex(0, arrays).ranks(seen)
-    slot, asks = slots.records[:, 0] & codes.SLOT_MASK, slots.records[:, 0] >> codes.ASKS_SHIFT
-    counts = np.zeros(len(slots.records))
+    ranks = ScalarIndex(0, ranked).ranks(seen)
+    slot, asks = ranked.records[:, 0] & codes.SLOT_MASK, ranked.records[:, 0] >> codes.ASKS_SHIFT
+    counts = np.zeros(len(ranked.records))
     order = np.argsort(slot, kind="stable")
-    ends = np.searchsorted(slot[order], np.arange(len(slots.forms) + 1))
-    for k in range(len(slots.forms)):
+    ends = np.searchsorted(slot[order], np.arange(len(ranked.forms) + 1))
+    for k in range(len(ranked.forms)):
         ordered = np.sort(ranks[:, k])
         own = order[ends[k] : ends[k + 1]]
         rows, sets = own[asks[own] < codes.SET], own[(asks[own] & ~codes.NOT) == codes.SET]
-        low, high = slots.records[rows, 1], slots.records[rows, 2]
+        low, high = ranked.records[rows, 1], ranked.records[rows, 2]
         counts[rows] = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
         if len(sets):
-            numbers = slots.records[sets, 1]
-            starts, stops = slots.set_offsets[numbers], slots.set_offsets[numbers + 1]
-            members = slots.set_ranks[ranges(starts, stops)]
+            numbers = ranked.records[sets, 1]
+            starts, stops = ranked.set_offsets[numbers], ranked.set_offsets[numbers + 1]
+            members = ranked.set_ranks[ranges(starts, stops)]
             found = np.searchsorted(ordered, members, "right") - np.searchsorted(ordered, members)
             counts[sets] = np.diff(offsets_of(found)[offsets_of(stops - starts)])
     return counts
 
 
-def make_entries(
-    slots: Slots, filters: NDArray[np.int64], here: NDArray[np.int64], nearby: NDArray[np.int64],
+def with_entries(
+    arrays: ScalarArrays, filters: NDArray[np.int64], here: NDArray[np.int64], nearby: NDArray[np.int64],
     boxes: NDArray[np.float64] | None,
-) -> Entries:  # fmt: skip
-    """Return entries for the filters whose first records are `here`; records are grouped by filter.
+) -> ScalarArrays:  # fmt: skip
+    """Return the arrays with entries for the filters whose first records are `here`; records are grouped by filter.
 
     The entries of filters that are reached by their boxes, whose first records are `nearby`, come after them.
     """
-    code, low, high = slots.records[here].T
+    code, low, high = arrays.records[here].T
     slot, asks = (code & codes.SLOT_MASK).astype(np.int64), code >> codes.ASKS_SHIFT
     kind = np.full(len(here), BY_INTERVAL)
-    kind[is_constant(slots.records[here])] = BY_CONSTANT
+    kind[is_constant(arrays.records[here])] = BY_CONSTANT
     kind[asks & codes.NOT != 0] = BY_VALUE
-    number = np.where(asks == codes.LIKE, low - slots.text_base[slot], low >> 1).astype(np.int64)
-    sizes = np.where(asks == codes.SET, np.diff(slots.set_offsets, append=0)[np.where(asks == codes.SET, low, 0)], 1)
+    number = np.where(asks == codes.LIKE, low - arrays.text_base[slot], low >> 1).astype(np.int64)
+    sizes = np.where(asks == codes.SET, np.diff(arrays.set_offsets, append=0)[np.where(asks == codes.SET, low, 0)], 1)
     whose = np.repeat(np.arange(len(here)), sizes)  # a filter with a set has an entry under every member
     number = number[whose]
     sets = np.flatnonzero(asks == codes.SET)
-    members = ranges(slots.set_offsets[low[sets]], slots.set_offsets[low[sets] + 1])
-    number[asks[whose] == codes.SET] = slots.set_ranks[members] >> 1
+    members = ranges(arrays.set_offsets[low[sets]], arrays.set_offsets[low[sets] + 1])
+    number[asks[whose] == codes.SET] = arrays.set_ranks[members] >> 1
     spans = np.stack([low, high], axis=1)[whose]
     by_interval = kind[whose] == BY_INTERVAL
-    number[by_interval] = span_order(spans[by_interval], slots.counts[slot[whose][by_interval]])
+    number[by_interval] = span_order(spans[by_interval], arrays.counts[slot[whose][by_interval]])
     order = np.lexsort((filters[here[whose]], number, kind[whose], slot[whose]))  # filters are ordered by region
     whose, number, spans = whose[order], number[order], spans[order]
-    entries = entries_of(slots, filters, here[whose], kind[whose] != BY_VALUE)
-    found = _found(slots, entries, slot[whose], kind[whose], number, spans)
-    whole = np.concatenate([entries, entries_of(slots, filters, nearby, np.zeros(len(nearby), bool))])
-    around = np.empty((0, 4)) if boxes is None else entry_boxes(boxes[filters_of(whole)])
-    return found._replace(entries=whole, others=np.append(found.others, len(entries)), boxes=around)
+    entries = entries_of(arrays, filters, here[whose], kind[whose] != BY_VALUE)
+    found = _with_search(arrays, slot[whose], kind[whose], number, spans)
+    whole = np.concatenate([entries, entries_of(arrays, filters, nearby, np.zeros(len(nearby), bool))])
+    around = arrays.boxes if boxes is None else entry_boxes(boxes[filters_of(whole)])
+    return found._replace(entries=whole, boxes=around)
 
 
 def entry_boxes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -227,12 +195,12 @@ def hilbert_of(boxes: NDArray[np.float64]) -> NDArray[np.int64]:
     return keys
 
 
-def _found(
-    slots: Slots, entries: NDArray[np.uint64], slot: NDArray[np.int64], kind: NDArray[np.int64],
-    number: NDArray[np.int64], spans: NDArray[np.int32],
-) -> Entries:  # fmt: skip
-    """Return how ordered entries are found; boxes are added later."""
-    counts = slots.counts
+def _with_search(
+    arrays: ScalarArrays, slot: NDArray[np.int64], kind: NDArray[np.int64], number: NDArray[np.int64],
+    spans: NDArray[np.int32],
+) -> ScalarArrays:  # fmt: skip
+    """Return the arrays with those by which kernels find ordered entries."""
+    counts = arrays.counts
     equal_base = offsets_of(counts + 1)
     limits = np.searchsorted(3 * slot + kind, np.arange(3 * len(counts) + 1))
     by_constant = kind == BY_CONSTANT
@@ -246,10 +214,13 @@ def _found(
     sizes[list(blocks)] = [len(made) for made in blocks.values()]
     widths = last - middle
     others = np.stack([middle, last, end, np.cumsum(sizes) - sizes, np.cumsum(widths) - widths], axis=1)
-    chosen = np.ascontiguousarray(spans[kind == BY_INTERVAL].astype(np.int32)).ravel()
-    whole = np.concatenate([*blocks.values(), np.empty((0, 4), np.int32)])
-    made = others.astype(np.int64).ravel()
-    return Entries(entries, equal_base, equal_offsets, made, chosen, whole, np.empty((0, 4)))
+    return arrays._replace(
+        equal_base=equal_base,
+        equal_offsets=equal_offsets,
+        others=np.append(others.astype(np.int64), len(slot)),
+        spans=np.ascontiguousarray(spans[kind == BY_INTERVAL].astype(np.int32)).ravel(),
+        blocks=np.concatenate([*blocks.values(), arrays.blocks]),
+    )
 
 
 def span_blocks(spans: NDArray[np.int32]) -> NDArray[np.int32]:

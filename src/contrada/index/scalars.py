@@ -20,41 +20,12 @@ from contrada.geometry import Point, Region
 from contrada.geometry.arrays import frozen
 from contrada.index.entries import filters_of
 from contrada.index.packed import GATE_VIEW
+from contrada.index.ranking import ScalarArrays
 from contrada.kernels.match.tables import SCALARS
 
 NO_VALUE = 0x80008000 | MAX_LANE << 16  # ABSENT in the form that entries are compared with
 EVERYWHERE = frozen(np.array([[-np.inf, -np.inf, np.inf, np.inf]]))
 NOWHERE = frozen(np.array([[np.inf, np.inf, -np.inf, -np.inf]]))
-
-
-class ScalarArrays(NamedTuple):
-    """Arrays of an index, as `SCALARS` in kernels/match/tables.py describes them."""
-
-    slot_of: NDArray[np.int32]
-    forms: NDArray[np.uint8]
-    const_base: NDArray[np.int64]
-    keys: NDArray[np.int64]
-    rests: NDArray[np.int64]
-    text_base: NDArray[np.int64]
-    text_offsets: NDArray[np.int64]
-    blob: NDArray[np.uint8]
-    offsets: NDArray[np.int32]
-    records: NDArray[np.int32]
-    set_offsets: NDArray[np.int32]
-    set_ranks: NDArray[np.int32]
-    entries: NDArray[np.uint64]
-    equal_base: NDArray[np.int64]
-    equal_offsets: NDArray[np.int32]
-    others: NDArray[np.int64]
-    spans: NDArray[np.int32]
-    blocks: NDArray[np.int32]
-    gram_base: NDArray[np.int64]
-    gram_codes: NDArray[np.int64]
-    gram_offsets: NDArray[np.int32]
-    gram_patterns: NDArray[np.int32]
-    boxes: NDArray[np.float64]
-    numbers: NDArray[np.int32]
-    local_of: NDArray[np.int32]
 
 
 class EncodedMessages(NamedTuple):
@@ -244,14 +215,6 @@ class ScalarIndex:
         except AttributeError:
             self._local.scratch = made = ScalarScratch(self.arrays)
             return made
-
-
-def scalars_from_arrays(
-    first: int, arrays: dict[str, NDArray[Any]], region_slot: tuple[str, str] | None, expected: float
-) -> ScalarIndex:
-    """Return an index over saved arrays; raise ValueError if an array does not have the type of its name."""
-    SCALARS.check(arrays)
-    return ScalarIndex(first, ScalarArrays(**arrays), region_slot, expected)
 
 
 class ScalarScratch:

@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from contrada import codes
 from contrada.geometry.arrays import Arrays as Regions
 from contrada.geometry.saved.soundness import check_numbers, check_offsets, check_regions, require
-from contrada.index.packed import LIST_PARTS, PackedTree
-from contrada.index.scalars import ScalarArrays
+from contrada.index.packed import LIST_PARTS
+from contrada.index.ranking import ScalarArrays
+from contrada.kernels.match.tables import TREE
 
 
 def check_tree_arrays(arrays: Mapping[str, NDArray[Any]], is_points: bool, rows: int) -> None:
-    """Raise ValueError unless the arrays of a tree are consistent; its entries are numbered below `rows`."""
+    """Raise ValueError unless the arrays of a tree are consistent; its entries are numbered below `rows`.
+
+    `PackedTree.check` then compares lists, nodes and maps with the entries.
+    """
+    TREE.check(arrays)
     if is_points:
         items = len(arrays["xy"])
     else:
@@ -46,14 +51,6 @@ def check_tree_arrays(arrays: Mapping[str, NDArray[Any]], is_points: bool, rows:
     if size := len(arrays["disjoint_map"]):
         spread = int(arrays["rows"].max(initial=0)) - int(arrays["rows"].min(initial=0))
         require(size % 8 == 0 and 8 * size > spread, "disjoint_map has fewer bits than rows")
-
-
-def check_tree(tree: PackedTree) -> None:
-    """Raise ValueError unless lists, nodes and maps of a tree agree with its entries."""
-    try:
-        tree.check()
-    except AssertionError as error:
-        raise ValueError(str(error)) from error
 
 
 def _check_chains(arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from contrada.cql2.shapes import Shape, TextShapes, column_name
 from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
-from contrada.formats.subscriptions import pattern_columns, template_columns
-from contrada.formats.tables.row_faults import row_faults
-from contrada.formats.tables.rows import attributes_of, values_of
+from contrada.formats.tables.rows import values_of
+from contrada.formats.tables.subscription_rows import row_faults
+from contrada.formats.templates import pattern_columns
 from contrada.geometry import Rejection
 from contrada.geometry.arrow.checks import check_column
 from contrada.halving import in_halves
 from contrada.matching.table import ForwardingTable
+from contrada.matching.template import asked_columns
 from contrada.model import Predicate
 
 MIN_ALIKE = 16  # rows of one shape that are bound by columns; fewer are parsed one by one
@@ -71,7 +72,7 @@ class TableBuilder:
         self.rows += rows.num_rows
         if self._template is None:
             return self._add_filters(rows, numbers)
-        return sorted(self._add_bound(_wanted(rows, self._template), numbers))
+        return sorted(self._add_bound(asked_columns(rows, self._template), numbers, self._template))
 
     def _add_filters(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
         if "filter" not in rows.column_names:
@@ -141,11 +142,12 @@ class TableBuilder:
         parts = in_halves(len(given), subscribe, ContradaError)
         return [given[part.start] for part in parts if part.error is not None]
 
-    def _add_bound(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
+
+
+    def _add_bound(self, rows: Any, numbers: NDArray[np.int64], template: Predicate) -> list[RejectedRow]:
         import pyarrow as pa
 
-        assert self._template is not None
-        patterns = pattern_columns(self._template)
+        patterns = pattern_columns(template)
 
         def faults(start: int, stop: int) -> dict[int, str]:
             return row_faults(rows.slice(start, stop - start), self._kinds, patterns)
@@ -161,13 +163,12 @@ class TableBuilder:
             if reasons:
                 good = np.setdiff1d(np.arange(len(places)), np.array(list(reasons), np.int64))
                 some, places = some.take(good), places[good]
-            rejected += self._subscribe(some, places)
+            rejected += self._subscribe(some, places, template)
         return rejected
 
-    def _subscribe(self, rows: Any, numbers: NDArray[np.int64]) -> list[RejectedRow]:
+    def _subscribe(self, rows: Any, numbers: NDArray[np.int64], template: Predicate) -> list[RejectedRow]:
         """Subscribe rows; reject rows whose keys are in use and rows that raise an error."""
-        template, rejected = self._template, list[RejectedRow]()
-        assert template is not None
+        rejected: list[RejectedRow] = []
 
         def subscribe(start: int, stop: int) -> bool:
             some = rows.slice(start, stop - start)
@@ -179,7 +180,7 @@ class TableBuilder:
                     key = _text(some, row)
                     rejected.append(RejectedRow(int(numbers[start + row]), key, f"duplicate key {key!r:.60}"))
                 free = np.flatnonzero(~used)
-                rejected.extend(self._subscribe(some.take(free), numbers[start + free]))
+                rejected.extend(self._subscribe(some.take(free), numbers[start + free], template))
             return True
 
         for part in in_halves(rows.num_rows, subscribe, ContradaError):
@@ -187,16 +188,6 @@ class TableBuilder:
                 place = int(numbers[part.start])
                 rejected.append(RejectedRow(place, _text(rows, part.start), str(part.error)))
         return rejected
-
-
-def _wanted(rows: Any, template: Predicate) -> Any:
-    """Return the columns that `template` names, with `key` and `subscriber`; raise FilterError if one is missing."""
-    asked = template_columns(template)
-    table = attributes_of(rows, {*asked, "key", "subscriber"})
-    for name in asked:
-        if name not in table.column_names:
-            raise FilterError(f"the template needs column {name!r}; columns: {', '.join(rows.column_names)}")
-    return table.select([*asked, *(name for name in ("key", "subscriber") if name in table.column_names)])
 
 
 def _text(rows: Any, row: int) -> str | None:

@@ -81,17 +81,14 @@ def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, Crs | 
     attributes, boxes = np.full(shape, -1, np.int32), np.full((*shape, 4), np.nan)
     crs: dict[str, Crs | None] = {}
     for k, parts in enumerate(bound.spatial):
-        least = np.full((bound.rows, 2), np.inf)
         for (attribute, _), part in parts:
             crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
-            if not bound.rows or part.masks[0] & 1:  # all rows of a template share one mask
-                continue
-            own = boxes_of(part.column)
-            width, height = (own[:, 2:] - own[:, :2]).T
-            size = np.stack([width * height, width + height], axis=1)
-            better = (size[:, 0] < least[:, 0]) | ((size[:, 0] == least[:, 0]) & (size[:, 1] < least[:, 1]))
-            least[better] = size[better]
-            attributes[better, k] = names.index(attribute)
-            boxes[better, k] = own[better]
+        local = [(slot[0], part) for slot, part in parts if bound.rows and not part.masks[0] & 1]  # rows share one mask
+        if local:
+            own = np.stack([boxes_of(part.column) for _, part in local])
+            width, height = np.moveaxis(own[..., 2:] - own[..., :2], -1, 0)
+            best = np.lexsort((width + height, width * height), axis=0)[0]  # the smallest box of each row
+            attributes[:, k] = np.array([names.index(attribute) for attribute, _ in local])[best]
+            boxes[:, k] = own[best, np.arange(bound.rows)]
     offsets = np.arange(bound.rows + 1, dtype=np.int32) * np.int32(bound.filters)
     return Heads(offsets, attributes.ravel(), boxes.reshape(-1, 4), names), crs

@@ -11,11 +11,9 @@ from contrada.geometry.crs import Crs
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.matching_table import MatchingTable
 from contrada.matching.names import Names
+from contrada.matching.store import storage
 from contrada.matching.store.levels import Store
-from contrada.matching.store.packing import packed, store_of
-from contrada.matching.store.pickling import opened_bytes, packed_bytes
 from contrada.matching.store.snapshot import Snapshot
-from contrada.matching.store.storage import names_from, open_table, save_table
 from contrada.matching.table_simplification import Progress, simplified_subscribers
 from contrada.simplification.simplifying import Simplification
 
@@ -35,23 +33,23 @@ class SubscriberTable(MatchingTable):
     """
 
     _keys = None
-    report: Simplification
+    report = Simplification()
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write the table to a new directory, as `ForwardingTable.save` does."""
-        save_table(packed(self._store, self._crs, None, self._subscribers), path, replace)
+        storage.save_table(storage.packed(self._store, self._crs, None, self._subscribers), path, replace)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> SubscriberTable:
         """Open a saved table by memory map, as `ForwardingTable.open` does; its report is empty."""
-        saved = open_table(path, verify)
+        saved = storage.open_table(path, verify)
         if saved.has_keys:
             raise TableError(f"{os.fspath(path)} has keys of subscriptions; open it with ForwardingTable.open")
-        return _made(cls, store_of(saved), names_from(saved.subscribers), dict(saved.crs), Simplification())
+        return cls(storage.store_of(saved), storage.names_from(saved.subscribers), dict(saved.crs), saved.rows)
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes, Simplification]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy the table through the files of `save`."""
-        return _unpickled, (packed_bytes(self.save), self.report)
+        return storage.opened_bytes, (storage.packed_bytes(self.save), SubscriberTable.open), {"report": self.report}
 
 
 def simplified_by_subscriber(
@@ -69,19 +67,6 @@ def simplified_by_subscriber(
             store.encoder.check(constraint for part in predicate for constraint in part)
             store.append(named.append(subscribers[row]), predicate, None)
         store.pack()
-    return _made(SubscriberTable, store, named, crs, report)
-
-
-def _made(
-    kind: type[SubscriberTable], store: Store, named: Names, crs: dict[str, Crs | None], report: Simplification
-) -> SubscriberTable:
-    table = kind(store, named, crs, len(named))
-    table.report = report
-    return table
-
-
-def _unpickled(data: bytes, report: Simplification) -> SubscriberTable:
-    """Restore a pickled table."""
-    table = opened_bytes(data, SubscriberTable.open)
+    table = SubscriberTable(store, named, crs, len(named))
     table.report = report
     return table

@@ -21,10 +21,8 @@ from contrada.matching.decompile import predicate_of
 from contrada.matching.explain import Explanation, explain
 from contrada.matching.matching_table import MatchingTable
 from contrada.matching.names import Name, Names, check_name, names_in
+from contrada.matching.store import storage
 from contrada.matching.store.levels import Store, grown
-from contrada.matching.store.packing import packed, store_of
-from contrada.matching.store.pickling import opened_bytes, packed_bytes
-from contrada.matching.store.storage import names_from, open_table, save_table
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, simplify_table
@@ -206,7 +204,7 @@ class ForwardingTable(MatchingTable):
         The directory appears complete or not at all, and is on disk when the call returns. With `replace` it replaces
         an existing saved table, on Linux in one step; processes that have opened the old table keep it.
         """
-        save_table(packed(self._store, self._crs, self._keys, self._subscribers), path, replace)
+        storage.save_table(storage.packed(self._store, self._crs, self._keys, self._subscribers), path, replace)
 
     @classmethod
     def open(
@@ -219,15 +217,15 @@ class ForwardingTable(MatchingTable):
         index is still checked.
         """
         _check_tuning(tuning)
-        saved = open_table(path, verify)
+        saved = storage.open_table(path, verify)
         if not saved.has_keys:
             raise TableError(f"{os.fspath(path)} was simplified by subscriber; open it with SubscriberTable.open")
-        table, store = cls.__new__(cls), store_of(saved, tuning)
-        MatchingTable.__init__(table, store, names_from(saved.subscribers, tuning), dict(saved.crs), saved.rows)
-        table._keys = names_from(saved.keys, tuning)
+        table, store = cls.__new__(cls), storage.store_of(saved, tuning)
+        MatchingTable.__init__(table, store, storage.names_from(saved.subscribers, tuning), dict(saved.crs), saved.rows)
+        table._keys = storage.names_from(saved.keys, tuning)
         return table
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy the current state of the table through the files of `save`.
 
         >>> import copy
@@ -238,12 +236,12 @@ class ForwardingTable(MatchingTable):
         >>> other.match({"severity": 4})
         {'ops-team'}
         """
-        return _unpickled, (packed_bytes(self.save),)
+        return storage.opened_bytes, (storage.packed_bytes(self.save), ForwardingTable.open)
 
     @staticmethod
     def verify(path: str | os.PathLike[str]) -> None:
         """Check a saved table against its checksums; raise TableError naming a damaged file."""
-        open_table(path, verify=True)
+        storage.open_table(path, verify=True)
 
     def __contains__(self, key: object) -> bool:
         with self._store.lock:  # a key is stored before its subscription
@@ -285,11 +283,6 @@ class ForwardingTable(MatchingTable):
         if len(used):
             key = names_in(keys)[int(used[0])]
             raise KeyInUseError(f"a subscription with the key {key!r} already exists")
-
-
-def _unpickled(data: bytes) -> ForwardingTable:
-    """Restore a pickled table."""
-    return opened_bytes(data, ForwardingTable.open)
 
 
 def _checked_rows(rows: Any) -> NDArray[np.int64]:

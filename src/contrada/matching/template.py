@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.codes import FILTER, PLACE, TEXT
+from contrada.codes import FILTER, PLACE
 from contrada.errors import FilterError, RegionError
+from contrada.formats.subscriptions import template_columns
 from contrada.formats.tables.rows import attributes_of, table_of
 from contrada.geometry import Point, PointArray, Region, RegionArray, read_regions
-from contrada.geometry.arrow.checks import bad_texts
 from contrada.geometry.arrow.mixed import is_vertex
 from contrada.geometry.faults import FaultCode, first_error
 from contrada.index.packed import reordered
-from contrada.index.raw import RawRecords, joined_raw
+from contrada.index.raw import RawRecords
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.residual import Constraints
 from contrada.matching.store.level import Added, Slot
-from contrada.matching.template_scalars import bind_scalar
+from contrada.matching.template_scalars import bind_scalar, whole_column
 from contrada.model import Column, Constraint, Filter, Predicate, forms
 
 
@@ -32,7 +32,7 @@ class BoundTemplate(NamedTuple):
     rows: int
     filters: int  # per row
     spatial: list[list[tuple[Slot, Constraints]]]  # per filter of the template, the most selective first
-    scalars: list[tuple[forms.Slot, RawRecords]]
+    scalars: list[tuple[forms.Slot, int, RawRecords]]  # with the filter of the template; records are numbered by row
     long: list[Constraint]  # with long numbers, which `MessageEncoder.check` must store
     keys: Any | None
     subscribers: Any | None
@@ -50,45 +50,42 @@ class BoundTemplate(NamedTuple):
             for k, (slot, part) in enumerate(parts):
                 moved = part._replace(filters=part.filters + np.int32(first))
                 (further if k else reached).setdefault(slot, []).append(moved)
-        raw = [_numbered(part, first, encoder.number(slot)) for slot, part in self.scalars]
-        whole = joined_raw(raw, encoder.forms >= TEXT) if raw else None
-        return Added(_joined(reached), _joined(further), whole)
+        raw = [self._numbered(part, first + k, encoder.number(slot)) for slot, k, part in self.scalars]
+        return Added(reached, further, raw)
+
+    def _numbered(self, raw: RawRecords, first: int, slot: int) -> RawRecords:
+        """Return records, numbered by row, with filters numbered from `first` on and the slot set to `slot`."""
+        records = raw.records.copy()
+        records[:, FILTER] = first + self.filters * records[:, FILTER]
+        records[:, PLACE] = slot
+        return raw._replace(records=records)
 
 
-def _joined(parts: dict[Slot, list[Constraints]]) -> dict[Slot, Constraints]:
-    return {slot: group[0].joined(group[1:]) for slot, group in parts.items()}
-
-
-def _numbered(raw: RawRecords, first: int, slot: int) -> RawRecords:
-    """Return the records with `first` added to the filter numbers, and the slot set to `slot`."""
-    records = raw.records.copy()
-    records[:, FILTER] += first
-    records[:, PLACE] = slot
-    return raw._replace(records=records)
+def asked_columns(rows: Any, template: Predicate) -> Any:
+    """Return the columns that a template names, with `key` and `subscriber`; raise FilterError if one is missing."""
+    whole, named = table_of(rows), template_columns(template)
+    table = attributes_of(whole, {*named, "key", "subscriber"})
+    for name in sorted({*named} - {*table.column_names}):
+        raise FilterError(
+            f"the template needs column {name!r}; columns: {', '.join(attributes_of(whole).column_names)}"
+        )
+    names = [name for name in ("key", "subscriber") if name in table.column_names and name not in named]
+    return table.select([*named, *names])
 
 
 def bind_template(rows: Any, template: Predicate) -> BoundTemplate:
     """Bind a template to the rows of an Arrow table."""
-    named = {column.name for part in template for constraint in part for column in constraint.columns}
-    whole = table_of(rows)
-    table = attributes_of(whole, {*named, "key", "subscriber"})
-    for name in sorted(named - {*table.column_names}):
-        raise FilterError(
-            f"the template needs column {name!r}; columns: {', '.join(attributes_of(whole).column_names)}"
-        )
+    table = asked_columns(rows, template)
     columns: dict[Any, RegionArray | PointArray] = {}  # by value in the template, so that each column is read once
     spatial: list[list[tuple[Slot, Constraints]]] = []
-    scalars: list[tuple[forms.Slot, RawRecords]] = []
+    scalars: list[tuple[forms.Slot, int, RawRecords]] = []
     long: list[Constraint] = []
     for number, part in enumerate(template):
         numbers = np.arange(table.num_rows, dtype=np.int32) * np.int32(len(template)) + np.int32(number)
         spatial.append(_bind_spatial(part, numbers, table, columns))
         for constraint in part:
             if constraint.kind is None:
-                for slot, raw in bind_scalar(constraint, table, long):
-                    records = raw.records.copy()
-                    records[:, FILTER] = numbers[records[:, FILTER]]
-                    scalars.append((slot, raw._replace(records=records)))
+                scalars += [(slot, number, raw) for slot, raw in bind_scalar(constraint, table, long)]
     names = _names_of(table, "key", True), _names_of(table, "subscriber", False)
     return BoundTemplate(table.num_rows, len(template), spatial, scalars, long, *names)
 
@@ -147,16 +144,10 @@ def _names_of(table: Any, name: str, distinct: bool) -> Any | None:
 
     if name not in table.column_names:
         return None
-    array = table.column(name).combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_integer(array.type)):
-        raise FilterError(f"column {name!r}: need text or integers, got {array.type}")
-    if array.null_count:
-        row = int(np.flatnonzero(np.asarray(array.is_null()))[0])
-        raise FilterError(f"column {name!r}, row {row}: no {name}")
-    if rows := bad_texts(array):
-        raise FilterError(f"column {name!r}, row {rows[0]}: text is not UTF-8")
+    kind = table.column(name).type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
+        raise FilterError(f"column {name!r}: need text or integers, got {kind}")
+    array = whole_column(table, name, name)
     if distinct and pc.count_distinct(array).as_py() < len(array):
         counts = pc.value_counts(array)
         twice = next(item["values"] for item in counts.to_pylist() if item["counts"] > 1)

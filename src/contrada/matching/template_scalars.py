@@ -38,7 +38,9 @@ def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> l
     Constraints on long numbers are appended to `long`, because the table must store them.
     """
     if not constraint.columns:
-        return [(constraint.slot, _repeated(constraint, table.num_rows, long))]
+        if constraint.long_numbers:
+            long.append(constraint)
+        return _gathered(constraint.attribute, [constraint._test], np.zeros(table.num_rows, np.int64))
     if constraint.operator in TEXTUAL:
         bound = _bind_patterns(constraint, table)
         return _bind_rows(constraint, table, long) if bound is None else bound
@@ -52,14 +54,14 @@ def bind_scalar(constraint: Constraint, table: Any, long: list[Constraint]) -> l
     return [(slot, _records(str(constraint.operator), alike[0], alike[-1]))]
 
 
-def column_of(constraint: Constraint, name: str, table: Any) -> Any:
-    """Return column `name` as one Arrow array; raise FilterError for nulls or invalid UTF-8."""
+def whole_column(table: Any, name: str, what: str) -> Any:
+    """Return column `name` as one Arrow array; raise FilterError for nulls (rows with no `what`) or invalid UTF-8."""
     import pyarrow as pa
 
     array = table.column(name)
     if array.null_count:
         row = int(np.flatnonzero(np.asarray(array.is_null()))[0])
-        raise FilterError(f"column {name!r}, row {row}: no value for `{constraint}`")
+        raise FilterError(f"column {name!r}, row {row}: no {what}")
     if rows := bad_texts(array):
         raise FilterError(f"column {name!r}, row {rows[0]}: text is not UTF-8")
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -75,7 +77,7 @@ def _operands(constraint: Constraint, value: Any, table: Any) -> OperandColumn |
 
     if not isinstance(value, Column):
         return _constant(constraint, value, table.num_rows)
-    array = column_of(constraint, value.name, table)
+    array = whole_column(table, value.name, f"value for `{constraint}`")
     kind = array.type
     none, no_text = np.zeros(len(array), np.int64), np.empty(0, np.uint8)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -118,15 +120,12 @@ def _constant(constraint: Constraint, value: Any, rows: int) -> OperandColumn | 
 
 def _texts(constraint: Constraint, array: Any) -> OperandColumn:
     """Return the operands of a text column, each distinct text folded and encoded once."""
-    import pyarrow as pa
-
     folded = constraint.casei * CASEI | constraint.accenti * ACCENTI
     encoded = array.dictionary_encode()
     numbers = np.asarray(encoded.indices)
     texts = [encode_text(fold(text, constraint.casei, constraint.accenti)) for text in encoded.dictionary.to_pylist()]
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     starts = ends - np.array([len(text) for text in texts], np.int64)
-    assert isinstance(encoded, pa.DictionaryArray)
     return OperandColumn(codes.TEXT + folded, starts[numbers], ends[numbers], np.frombuffer(b"".join(texts), np.uint8))
 
 
@@ -173,7 +172,7 @@ def _bind_patterns(constraint: Constraint, table: Any) -> list[tuple[Slot, RawRe
     """Return the records of LIKE and its kin for a text column, each distinct text checked once; None otherwise."""
     import pyarrow as pa
 
-    array = column_of(constraint, constraint.value.name, table)
+    array = whole_column(table, constraint.value.name, f"value for `{constraint}`")
     if not pa.types.is_string(array.type) and not pa.types.is_large_string(array.type):
         return None
     encoded = array.dictionary_encode()
@@ -202,26 +201,17 @@ def _gathered(attribute: str, tests: list[Test], numbers: NDArray[Any]) -> list[
     return gathered
 
 
-def _repeated(constraint: Constraint, rows: int, long: list[Constraint]) -> RawRecords:
-    """Repeat one constraint for every row."""
-    if exact_operands(constraint.value):
-        long.append(constraint)
-    one = raw_of_tests([constraint._test])
-    records = np.repeat(one.records, rows, axis=0)
-    records[:, codes.FILTER] = np.arange(rows)
-    return one._replace(records=records)
-
-
 def _bind_rows(constraint: Constraint, table: Any, long: list[Constraint]) -> list[tuple[Slot, RawRecords]]:
     """Bind operands row by row, for types that have no column operation."""
-    columns = {column.name: column_of(constraint, column.name, table).to_pylist() for column in constraint.columns}
+    what = f"value for `{constraint}`"
+    columns = {column.name: whole_column(table, column.name, what).to_pylist() for column in constraint.columns}
     tests = []
     for row in range(table.num_rows):
         try:
             bound = constraint._bound({name: column[row] for name, column in columns.items()})
         except (FilterError, LimitError) as error:
             raise type(error)(f"row {row}: {error}") from error
-        if exact_operands(bound.value):
+        if bound.long_numbers:
             long.append(bound)
         tests.append(bound._test)
     return _gathered(constraint.attribute, tests, np.arange(len(tests)))

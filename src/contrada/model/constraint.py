@@ -12,8 +12,8 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import FilterError, LimitError
 from contrada.forking import cached_property
 from contrada.geometry import Point, Region, Relation, RelationSet
-from contrada.geometry.foreign import one_geometry_of
 from contrada.geometry.immutable import Immutable
+from contrada.geometry.reading import one_geometry_of
 from contrada.limits import check_limit
 from contrada.model import operators
 from contrada.model.forms import Slot, Test
@@ -160,9 +160,9 @@ class Constraint(Immutable):
         if isinstance(self.operator, str):
             return operators.printed(name, self.operator, self.value, self.casei, self.accenti)
         value = str(self.value) if isinstance(self.value, Column) else self.value.to_wkt()
-        word, contrary = self.operator.word, (~self.operator).word
-        if word is not None or contrary is not None:
-            return f"{word}({name}, {value})" if word is not None else f"NOT {contrary}({name}, {value})"
+        word = self.operator.word or (~self.operator).word
+        if word is not None:
+            return f"{'' if self.operator.word else 'NOT '}{word}({name}, {value})"
         names = "".join(f", '{relation}'" for relation in self.operator)
         return f"relation({name}, {value}{names})"
 

@@ -6,7 +6,7 @@ not satisfy. True is always right; False may mean "not known", but only in these
 - regions and points: limited to the composition table, which is complete without holes and several parts;
 - numbers, times, booleans, and text compared as a whole or by prefix: complete, except that numbers of more than 103
   bits are only known to equal themselves, and that times have nanosecond resolution is not used;
-- suffixes, contains and LIKE: see model/text_implication.py; text of different foldings only if one names its values;
+- suffixes, contains and LIKE: see `text_covers`; text of different foldings only if one names its values;
 - registered types: equal constraints only.
 """
 
@@ -20,8 +20,9 @@ from contrada.errors import CrsError
 from contrada.geometry import RelationSet, compose, relate
 from contrada.model.constraint import Constraint
 from contrada.model.evaluate import truth
-from contrada.model.pieces import have_common, lie_in, pieces_of
-from contrada.model.text_implication import text_conflicts, text_covers
+from contrada.model.operators import NULLS, TEXTUAL, is_negation
+from contrada.model.pieces import intersection, lie_in, pieces_of
+from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, like_of, tokens_match, tokens_of
 
 T = TypeVar("T")
 MAX_COMPARED_PAIRS = 4096  # pairs of constraints of two filters that are compared; beyond, only equal constraints count
@@ -39,7 +40,7 @@ def covers(first: Constraint, second: Constraint) -> bool:
         return False
     if first == second:
         return True
-    if _asks_nothing_of_value(first) or _asks_nothing_of_value(second):
+    if first.operator in NULLS or second.operator in NULLS:
         return first.operator == "is not null" and second.operator != "is null"
     relations = _composed(first, second)
     if relations is not None:
@@ -51,7 +52,7 @@ def covers(first: Constraint, second: Constraint) -> bool:
     members = _listed(second)
     if members is not None:
         return all(truth(first, member) is True for member in members)
-    return text_covers(first, second)
+    return text_covers(first, second, is_negation(str(first.operator)))
 
 
 def are_compared(first: Sized, second: Sized) -> bool:
@@ -82,7 +83,7 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
     """
     if first.attribute != second.attribute:
         return False
-    if _asks_nothing_of_value(first) or _asks_nothing_of_value(second):
+    if first.operator in NULLS or second.operator in NULLS:
         return first.operator != second.operator and "is null" in (first.operator, second.operator)
     if _is_own(first) or _is_own(second):
         return False
@@ -98,17 +99,12 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
     if not are_comparable(first, second):
         return False
     if first._test.form == second._test.form < PATTERN:
-        return not have_common(pieces_of(first._test), pieces_of(second._test))
+        return next(intersection(pieces_of(first._test), pieces_of(second._test)), None) is None
     for one, other in ((first, second), (second, first)):
         members = _listed(one)
         if members is not None:
             return not any(truth(other, member) is True for member in members)
-    return text_conflicts(first, second)
-
-
-def _asks_nothing_of_value(constraint: Constraint) -> bool:
-    """Return True for null tests, which ask only whether there is a value."""
-    return constraint.operator in ("is null", "is not null")
+    return text_covers(first, second, not is_negation(str(first.operator)))  # the negation of `first` covers `second`
 
 
 def _is_own(constraint: Constraint) -> bool:
@@ -145,3 +141,61 @@ def _listed(constraint: Constraint) -> tuple[str, ...] | None:
     if constraint.casei or constraint.accenti or constraint.operator not in ("=", "in"):
         return None
     return constraint.value if constraint.operator == "in" else (constraint.value,)
+
+
+def text_covers(first: Constraint, second: Constraint, is_negated: bool) -> bool:
+    """Return True if every text that satisfies `second` satisfies the pattern of `first`, or its negation.
+
+    False may mean "not known". A pattern matches all texts that another one matches if it matches the other letter by
+    letter, where each wildcard of the other is a letter that only wildcards match: complete for patterns without `_` if
+    there are enough letters, and sound for all. That no text matches both follows from the beginnings and ends of the
+    patterns, and from how long texts can be.
+
+    >>> text_covers(Constraint("x", "like", "%b%"), Constraint("x", "like", "a_b%c"), is_negated=False)
+    True
+    >>> text_covers(Constraint("x", "like", "a_"), Constraint("x", "like", "a%"), is_negated=False)
+    False
+    """
+    one, other = _tokens(first), _tokens(second)
+    if one is None or other is None or (first.casei, first.accenti) != (second.casei, second.accenti):
+        return False
+    if not is_negation(str(second.operator)):
+        return are_apart(one, other) if is_negated else tokens_match(one, other)
+    return is_negated and tokens_match(other, one)
+
+
+def _tokens(constraint: Constraint) -> list[Token] | None:
+    """Return the pattern of a constraint on text, ignoring its negation; None if it is no pattern."""
+    operator, value = str(constraint.operator), constraint.value
+    casei, accenti = constraint.casei, constraint.accenti
+    if operator in ("=", "!="):
+        return list(fold(value, casei, accenti))
+    if operator not in TEXTUAL:
+        return None
+    return tokens_of(like_of(operator, value).folded(casei, accenti))
+
+
+def are_apart(one: list[Token], other: list[Token]) -> bool:
+    """Return True if beginnings, ends or lengths show that no text matches both patterns.
+
+    >>> from contrada.model.text import parse_like
+    >>> are_apart(tokens_of(parse_like("ab%")), tokens_of(parse_like("a_c%d")))
+    False
+    >>> are_apart(tokens_of(parse_like("ab%")), tokens_of(parse_like("_c%")))
+    True
+    """
+    if _differ(one, other) or _differ(one[::-1], other[::-1]):
+        return True
+    least = [sum(token is not ANY_RUN for token in tokens) for tokens in (one, other)]
+    is_fixed = [ANY_RUN not in tokens for tokens in (one, other)]
+    return (is_fixed[0] and least[0] < least[1]) or (is_fixed[1] and least[1] < least[0])
+
+
+def _differ(one: list[Token], other: list[Token]) -> bool:
+    """Return True if two patterns have different letters at some position before any run."""
+    for a, b in zip(one, other, strict=False):
+        if a is ANY_RUN or b is ANY_RUN:
+            return False
+        if a != b and ANY_ONE not in (a, b):
+            return True
+    return False

@@ -40,7 +40,7 @@ def intersected(first: Constraint, second: Constraint) -> Constraint | None:
         return None
     if first.slot != second.slot:
         return None
-    return _made(first, intersection(pieces_of(first._test), pieces_of(second._test)))
+    return _made(first, list(intersection(pieces_of(first._test), pieces_of(second._test))))
 
 
 def folded(constraints: Sequence[Constraint]) -> list[Constraint]:

@@ -119,7 +119,6 @@ def kind_of(operator: str, value: Any) -> int:
 def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
     """Return the test that a constraint is reduced to."""
     negated = NOT if is_negation(operator) else 0
-    folded = casei * CASEI | accenti * ACCENTI
     if operator in NULLS:
         there = Bound((int(operator == "is not null"), 0), False)
         return Test(PRESENT, INTERVAL, there, there)
@@ -128,7 +127,7 @@ def test_of(operator: str, value: Any, casei: bool, accenti: bool) -> Test:
     items = value if operator in PAIRS or operator in SETS else (value,)
     operands: list[Any]
     if isinstance(items[0], str):
-        form = TEXT + folded
+        form = TEXT + (casei * CASEI | accenti * ACCENTI)
         operands = [encode_text(fold(item, casei, accenti)) for item in items]
     else:
         scalars = [_scalar(item) for item in items]
@@ -223,18 +222,12 @@ def printed(name: str, operator: str, value: Any, casei: bool, accenti: bool) ->
         text = f"ACCENTI({text})" if accenti else text
         return f"CASEI({text})" if casei else text
 
-    left = wrapped(name)
-    if operator in PAIRS:
-        low, high = (wrapped(printed_value(item)) for item in value)
-        return f"{left} {operator.upper()} {low} AND {high}"
-    if operator in SETS:
-        return f"{left} {operator.upper()} ({', '.join(wrapped(printed_value(item)) for item in value)})"
+    sign = "<>" if operator == "!=" else operator.upper()
     if operator in TEXTUAL and not isinstance(value, Column):
-        pattern = wrapped(printed_value(like_of(operator, value).to_text()))
-        return f"{left} {'NOT LIKE' if operator.startswith('not ') else 'LIKE'} {pattern}"
-    if operator in TEXTUAL:
-        return f"{left} {operator.upper()} {wrapped(str(value))}"
-    return f"{left} {'<>' if operator == '!=' else operator} {wrapped(printed_value(value))}"
+        sign, value = "NOT LIKE" if is_negation(operator) else "LIKE", like_of(operator, value).to_text()
+    items = [wrapped(printed_value(item)) for item in (value if type(value) is tuple else (value,))]
+    operands = f"({', '.join(items)})" if operator in SETS else " AND ".join(items)
+    return f"{wrapped(name)} {sign} {operands}"
 
 
 def printed_value(value: Any) -> str:

@@ -50,17 +50,8 @@ def lie_in(inner: list[Piece], outer: list[Piece]) -> bool:
     return True
 
 
-def have_common(first: list[Piece], second: list[Piece]) -> bool:
-    """Return True if a value lies in both; both in order."""
-    return next(_common(first, second), None) is not None
-
-
-def intersection(first: list[Piece], second: list[Piece]) -> list[Piece]:
-    """Return the pieces that lie in both, in order; both in order."""
-    return list(_common(first, second))
-
-
-def _common(first: list[Piece], second: list[Piece]) -> Iterator[Piece]:
+def intersection(first: list[Piece], second: list[Piece]) -> Iterator[Piece]:
+    """Yield the pieces that lie in both, in order; both in order."""
     i = j = 0
     while i < len(first) and j < len(second):
         low, high = max(first[i][0], second[j][0]), min(first[i][1], second[j][1])

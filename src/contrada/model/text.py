@@ -75,7 +75,7 @@ class Like(NamedTuple):
     r"""LIKE pattern in normal form: no literal is empty, no two literals are adjacent, wildcards are between them.
 
     Among adjacent wildcards, every ANY_ONE comes before ANY_RUN, which occurs at most once: so equivalent sequences of
-    wildcards are equal. Make a pattern with `parse_like`, `of` or the builders below.
+    wildcards are equal. Make a pattern with `parse_like`, `of` or `like_of`.
 
     >>> parse_like("a%_b").parts
     ('a', <Wildcard.ANY_ONE: '_'>, <Wildcard.ANY_RUN: '%'>, 'b')
@@ -87,7 +87,7 @@ class Like(NamedTuple):
     def of(cls, parts: Iterable[Part]) -> Like:
         """Return the pattern of any sequence of literals and wildcards, in normal form.
 
-        >>> Like.of(["a", "b", ANY_RUN, "", ANY_RUN]) == prefix_like("ab")
+        >>> Like.of(["a", "b", ANY_RUN, "", ANY_RUN]) == like_of("prefix", "ab")
         True
         """
         normal: list[Part] = []
@@ -148,7 +148,7 @@ class Like(NamedTuple):
     def to_text(self) -> str:
         r"""Return the pattern as text, with `%`, `_` and `\` in literals escaped by `\`; parsing it gives it back.
 
-        >>> print(contains_like("100%").to_text())
+        >>> print(like_of("contains", "100%").to_text())
         %100\%%
         """
         return "".join(_SPECIAL.sub(r"\\\g<0>", part) if isinstance(part, str) else part.value for part in self.parts)
@@ -230,44 +230,16 @@ def parse_like(pattern: str, escape: str = "\\") -> Like:
     return Like.of(parts)
 
 
-def prefix_like(literal: str) -> Like:
-    """Return the pattern of all texts that begin with the literal.
-
-    >>> prefix_like("50%").to_text()
-    '50\\\\%%'
-    """
-    return Like.of([literal, ANY_RUN])
-
-
-def suffix_like(literal: str) -> Like:
-    """Return the pattern of all texts that end with the literal.
-
-    >>> suffix_like(".csv").to_text()
-    '%.csv'
-    """
-    return Like.of([ANY_RUN, literal])
-
-
-def contains_like(literal: str) -> Like:
-    """Return the pattern of all texts that contain the literal.
-
-    >>> contains_like("ab").to_text()
-    '%ab%'
-    """
-    return Like.of([ANY_RUN, literal, ANY_RUN])
-
-
-_BUILDERS = {"prefix": prefix_like, "suffix": suffix_like, "contains": contains_like}
-
-
 def like_of(operator: str, value: str) -> Like:
     """Return the pattern that an operator on text, or its negation, asks for.
 
-    >>> like_of("not suffix", ".csv").to_text()
-    '%.csv'
+    >>> like_of("prefix", "50%").to_text(), like_of("not suffix", ".csv").to_text(), like_of("contains", "ab").to_text()
+    ('50\\\\%%', '%.csv', '%ab%')
     """
     plain = operator.removeprefix("not ")
-    return parse_like(value) if plain == "like" else _BUILDERS[plain](value)
+    if plain == "like":
+        return parse_like(value)
+    return Like.of([ANY_RUN] * (plain != "prefix") + [value] + [ANY_RUN] * (plain != "suffix"))
 
 
 def encode_text(text: str) -> bytes:
@@ -286,12 +258,3 @@ def encode_like(like: Like) -> bytes:
     b'\\xc3\\xa9\\xfe\\xff'
     """
     return b"".join(encode_text(part) if isinstance(part, str) else WILDCARD_BYTES[part] for part in like.parts)
-
-
-def literals(like: Like) -> list[bytes]:
-    """Return the literals of the pattern in UTF-8, in order: every text that matches contains all of them.
-
-    >>> literals(parse_like("a%bc_é"))
-    [b'a', b'bc', b'\\xc3\\xa9']
-    """
-    return [encode_text(part) for part in like.parts if isinstance(part, str)]

@@ -34,7 +34,9 @@ class Complaints:
         """Show a complaint, or count it."""
         kind, now = re.sub(r"\d+", "0", text), self._clock()
         if kind not in self._shown and len(self._shown) >= MAX_KINDS:
-            self._forget(now)
+            # Forget kinds that have not occurred for COMPLAINT_INTERVAL_SECONDS.
+            recent = now - COMPLAINT_INTERVAL_SECONDS
+            self._shown = {each: at for each, at in self._shown.items() if at > recent or each in self._held}
             kind = kind if len(self._shown) < MAX_KINDS else ""
         if now - self._shown.get(kind, -COMPLAINT_INTERVAL_SECONDS) < COMPLAINT_INTERVAL_SECONDS:
             count, _ = self._held.get(kind, (0, ""))
@@ -49,8 +51,3 @@ class Complaints:
         for count, text in self._held.values():
             self._show(f"{text} (and {count - 1:,} more like it)" if count > 1 else text)
         self._held.clear()
-
-    def _forget(self, now: float) -> None:
-        """Forget kinds that have not occurred for COMPLAINT_INTERVAL_SECONDS."""
-        recent = now - COMPLAINT_INTERVAL_SECONDS
-        self._shown = {kind: shown for kind, shown in self._shown.items() if shown > recent or kind in self._held}

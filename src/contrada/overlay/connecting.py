@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from asyncio import StreamReader, StreamWriter
 from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ def tls_options(context: ssl.SSLContext | None) -> dict[str, Any]:
     return {} if context is None else {"ssl": context, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
 
 
-async def connect(to: object, door: Door) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(to: object, door: Door) -> tuple[StreamReader, StreamWriter]:
     """Open a connection to a peer; raise ConnectionError with the reason if that fails."""
     host, port = peer_address(to)
     try:
@@ -77,7 +78,7 @@ async def connect(to: object, door: Door) -> tuple[asyncio.StreamReader, asyncio
         raise ConnectionError(f"{to} cannot be reached: {reason}") from error
 
 
-async def closed(writer: asyncio.StreamWriter) -> None:
+async def closed(writer: StreamWriter) -> None:
     """Close a connection in any state."""
     writer.close()
     with suppress(OSError, TimeoutError):
@@ -103,26 +104,10 @@ class Dials:
         return None
 
 
-class Guests:
-    """Count accepted connections by host."""
-
-    def __init__(self) -> None:
-        self._hosts: Counter[str] = Counter()
-
-    def refusal(self, host: str) -> str | None:
-        """Return why no further connection from `host` is accepted; None if it is."""
-        if self._hosts.total() >= limit("guests"):
-            return f"{self._hosts.total():,} connections are accepted, the limit ({variable('guests')})"
-        if self._hosts[host] >= limit("host_guests"):
-            return f"{self._hosts[host]:,} connections from {host} are accepted, the limit ({variable('host_guests')})"
-        return None
-
-    def add(self, host: str) -> None:
-        """Count a connection."""
-        self._hosts[host] += 1
-
-    def remove(self, host: str) -> None:
-        """Uncount a connection."""
-        self._hosts[host] -= 1
-        if self._hosts[host] <= 0:
-            del self._hosts[host]
+def check_guest(host: str, guests: Counter[str]) -> None:
+    """Raise OverlayError if a connection from `host` is one too many of `guests`, counted by host with this one."""
+    others, own = guests.total() - 1, guests[host] - 1
+    if others >= limit("guests"):
+        raise OverlayError(f"{others:,} connections are accepted, the limit ({variable('guests')})")
+    if own >= limit("host_guests"):
+        raise OverlayError(f"{own:,} connections from {host} are accepted, the limit ({variable('host_guests')})")

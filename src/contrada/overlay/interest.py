@@ -13,13 +13,8 @@ from contrada.overlay.protocol import Publication
 class Interest(Protocol):
     """The subscriptions of one peer."""
 
-    @property
-    def box(self) -> Box:
-        """A box that contains everything that may match."""
-
-    @property
-    def boxes(self) -> tuple[Box, ...]:
-        """Boxes that together contain everything that may match."""
+    box: Box  # contains everything that may match
+    boxes: tuple[Box, ...]  # together contain everything that may match
 
     def matches(self, publication: Publication) -> bool:
         """Return whether a publication matches exactly."""

@@ -100,7 +100,7 @@ def adopted(peer: PeerState, note: Adopted) -> None:
         return
     peer.follow(parent)
     peer.learn((parent,))
-    entry = peer.entry(peer.top)
+    entry = peer.entries[-1]
     if note.child != peer.id:
         peer.send(parent, Replace(note.level, note.child, peer.id, parent, entry))
     elif entry != note.entry:
@@ -170,6 +170,5 @@ def orphaned(peer: PeerState, note: Orphaned) -> None:
 
 def depart(peer: PeerState) -> None:
     """Leave the overlay: hand over all nodes; notes that still arrive are passed on."""
-    near = vacate(peer, 1)
-    peer.follow(near)
+    peer.follow(vacate(peer, 1))
     peer.has_left = True

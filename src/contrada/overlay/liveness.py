@@ -29,7 +29,7 @@ def tick(peer: PeerState, now: float) -> None:
         peer.seeking = None
         seek(peer, None)  # another root may exist
     else:
-        peer.send(peer.parent, Beat(peer.top, peer.entry(peer.top), _some_contacts(peer)))
+        peer.send(peer.parent, Beat(peer.top, peer.entries[-1], _some_contacts(peer)))
 
 
 def _drop_the_dead(peer: PeerState, now: float) -> None:

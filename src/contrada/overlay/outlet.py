@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import TextIO
@@ -59,10 +58,8 @@ class Outlet:
 
     def close(self, seconds: float) -> int:
         """Wait up to `seconds` until all lines are written; return the number of lines that were not."""
-        end = time.monotonic() + seconds
         with self._changed:
-            while self._bytes and not self._ended and (left := end - time.monotonic()) > 0:
-                self._changed.wait(left)
+            self._changed.wait_for(lambda: self._ended or not self._bytes, seconds)
             lost = len(self._lines) + bool(self._bytes and not self._ended)
             self._ended = True
             self._lines.clear()
@@ -72,8 +69,7 @@ class Outlet:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._lines and not self._ended:
-                    self._changed.wait()
+                self._changed.wait_for(lambda: self._lines or self._ended)
                 if self._ended:
                     return
                 line = self._lines.popleft()
@@ -100,7 +96,7 @@ def writer_to(stream: TextIO) -> Callable[[bytes], None]:
     try:
         descriptor = stream.fileno()
     except (AttributeError, OSError):  # in memory, or in a notebook
-        return lambda data: _write_text(stream, data)
+        return lambda data: print(data.decode("utf-8", "surrogateescape"), end="", file=stream, flush=True)
 
     def write(data: bytes) -> None:
         left = memoryview(data)
@@ -108,8 +104,3 @@ def writer_to(stream: TextIO) -> Callable[[bytes], None]:
             left = left[os.write(descriptor, left) :]
 
     return write
-
-
-def _write_text(stream: TextIO, data: bytes) -> None:
-    stream.write(data.decode("utf-8", "surrogateescape"))
-    stream.flush()

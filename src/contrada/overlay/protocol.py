@@ -34,6 +34,12 @@ class Note(msgspec.Struct, frozen=True, tag=True):
     """A note of the protocol."""
 
 
+class LevelNote(Note, frozen=True):
+    """A note about the node of a level."""
+
+    level: int
+
+
 class Join(Note, frozen=True):
     """Find a parent for a peer's node; passed up to the root from any peer."""
 
@@ -53,10 +59,9 @@ class Place(Note, frozen=True):
     at: int
 
 
-class Adopted(Note, frozen=True):
+class Adopted(LevelNote, frozen=True):
     """The sender is the parent of the child's node, and has this entry for it."""
 
-    level: int
     child: PeerId
     entry: ChildEntry
     parent: PeerId
@@ -64,10 +69,9 @@ class Adopted(Note, frozen=True):
     hops: int = 0
 
 
-class Report(Note, frozen=True):
+class Report(LevelNote, frozen=True):
     """The sender's node has changed, or was split; `added` are new nodes beside it."""
 
-    level: int
     child: PeerId
     parent: PeerId
     entry: ChildEntry
@@ -76,10 +80,9 @@ class Report(Note, frozen=True):
     hops: int = 0
 
 
-class Take(Note, frozen=True):
+class Take(LevelNote, frozen=True):
     """Take over nodes from `level` up: one node after a split, or all nodes of a peer that is replaced."""
 
-    level: int
     heir: PeerId
     tables: list[Table]
     parent: PeerId | None
@@ -88,10 +91,9 @@ class Take(Note, frozen=True):
     hops: int = 0
 
 
-class Replace(Note, frozen=True):
+class Replace(LevelNote, frozen=True):
     """Peer `new` holds the node of peer `old`; sent to the supposed holder of the node above it."""
 
-    level: int
     old: PeerId
     new: PeerId
     parent: PeerId
@@ -99,18 +101,16 @@ class Replace(Note, frozen=True):
     hops: int = 0
 
 
-class Leave(Note, frozen=True):
+class Leave(LevelNote, frozen=True):
     """Remove this child."""
 
-    level: int
     child: PeerId
     hops: int = 0
 
 
-class Orphaned(Note, frozen=True):
+class Orphaned(LevelNote, frozen=True):
     """The receiver has no parent any more: find one through `via`, or become the root."""
 
-    level: int
     via: PeerId | None
     previous: PeerId
     hops: int = 0
@@ -122,25 +122,21 @@ class Yield(Note, frozen=True):
     root: PeerId
 
 
-class Beat(Note, frozen=True):
+class Beat(LevelNote, frozen=True):
     """Heartbeat from child to parent, with the child's entry."""
 
-    level: int
     entry: ChildEntry
     contacts: tuple[PeerId, ...] = ()
 
 
-class Ack(Note, frozen=True):
+class Ack(LevelNote, frozen=True):
     """Answer to a heartbeat, with peers to contact if the parent dies."""
 
-    level: int
     contacts: tuple[PeerId, ...] = ()
 
 
-class Disown(Note, frozen=True):
+class Disown(LevelNote, frozen=True):
     """The receiver is not a child of the sender."""
-
-    level: int
 
 
 class Publication(msgspec.Struct, frozen=True):

@@ -11,21 +11,24 @@ import json
 import ssl
 import sys
 import uuid
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from asyncio import StreamReader, StreamWriter
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
+from typing import Any, NamedTuple, cast
 
 from contrada.errors import ContradaError, OverlayError
 from contrada.formats.messages import message_of
 from contrada.limits import limit, variable
 from contrada.overlay.complaints import Complaints
-from contrada.overlay.connecting import Dials, Door, Guests, address_of, closed, connect, peer_address, tls_options
+from contrada.overlay.connecting import Dials, Door, address_of, check_guest, closed, connect, peer_address, tls_options
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import AnyNote, PeerId, Publication, Sent
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.simulator import Simulator
 from contrada.overlay.space import PeerQueries, Space
-from contrada.overlay.wire import Offer, OfferAnswer, check_note, encode, peers_in, read_frame, shake_hands
+from contrada.overlay.wire import Hello, Offer, OfferAnswer, check_note, encode, peers_in, read_frame, shake_hands
 
 MAX_WAITING_FRAMES = 1000  # per neighbour
 CONNECT_SECONDS = 3.0
@@ -34,12 +37,11 @@ SILENT_SECONDS = 90.0  # the side that accepted a silent connection closes it
 LEAVING_SECONDS = 2.0
 
 
-@dataclass
-class Link:
+class Link(NamedTuple):
     """The frames that wait for one neighbour, and the task that sends them."""
 
-    frames: asyncio.Queue[bytes] = field(default_factory=lambda: asyncio.Queue(MAX_WAITING_FRAMES))
-    task: asyncio.Task[None] | None = None
+    frames: asyncio.Queue[bytes]
+    task: asyncio.Task[None]
 
 
 def overlay_name(space: Space, rules: Rules) -> str:
@@ -90,7 +92,8 @@ class PeerServer:
         self._listen, self._asked, self._advertise = listen, asked, advertise
         self._links: dict[PeerId, Link] = {}
         self._waiting = 0  # bytes in all links
-        self._dials, self._guests = Dials(), Guests()
+        self._dials = Dials()
+        self._guests: Counter[str] = Counter()  # accepted connections by host
         self._welcomes: set[asyncio.Task[Any]] = set()
         self._undelivered = asyncio.Event()
         self.fault: Exception | None = None  # error of `deliver`, which is then not called again
@@ -119,7 +122,7 @@ class PeerServer:
 
     async def __aexit__(self, *_: Any) -> None:
         self._server.close()
-        tasks = [self._ticking, *self._welcomes, *(link.task for link in self._links.values() if link.task is not None)]
+        tasks = [self._ticking, *self._welcomes, *(link.task for link in self._links.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -136,47 +139,41 @@ class PeerServer:
     def publish(self, body: str) -> str:
         """Publish a message in JSON and return its key; raise ContradaError if it is invalid."""
         key = uuid.uuid4().hex
-        where = self.space.where(message_of(body))
-        self._send(self.peer.publish(Publication(key, where, body)))
+        self._send(self.peer.publish(Publication(key, self.space.where(message_of(body)), body)))
         return key
 
     async def leave(self) -> None:
         """Leave the overlay; return when reachable neighbours have been notified, or after LEAVING_SECONDS."""
         self._ticking.cancel()
         self._send(self.peer.leave())
-        waiting = [asyncio.create_task(link.frames.join()) for link in self._links.values() if link.task is not None]
-        if waiting:
-            _, late = await asyncio.wait(waiting, timeout=LEAVING_SECONDS)
-            for task in late:
-                task.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_SECONDS):
+                await asyncio.gather(*(link.frames.join() for link in self._links.values()))
 
     # --- incoming notes ---
 
-    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _welcome(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Serve one accepted connection: handshake, then notes until it ends, is silent or sends invalid data."""
         task = asyncio.current_task()
         assert task is not None
         self._welcomes.add(task)
         where = writer.get_extra_info("peername")
         host = str(where[0] if isinstance(where, tuple) else where)
-        refusal = self._guests.refusal(host)
-        self._guests.add(host)
+        self._guests[host] += 1
         try:
-            if refusal is not None:
-                raise OverlayError(refusal)
+            check_guest(host, self._guests)
             await self._converse(reader, writer)
         except (ContradaError, TimeoutError) as error:
             self.complain(f"dropped {where}: {str(error) or 'no data for too long'}")
         except (ConnectionError, ssl.SSLError, asyncio.CancelledError):
             pass  # asyncio would report a cancelled task of a server as an error
         finally:
-            self._guests.remove(host)
+            self._guests -= Counter([host])
             self._welcomes.discard(task)
             await closed(writer)
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hello = await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)
-        sender = hello.peer
+    async def _converse(self, reader: StreamReader, writer: StreamWriter) -> None:
+        sender = (await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)).peer
         if sender is not None:
             peer_address(sender)
         while True:
@@ -198,8 +195,7 @@ class PeerServer:
         publication = getattr(frame, "publication", None)
         if publication is not None and self.space.where(self._asked.read(publication.body)) != publication.where:
             raise OverlayError(f"the box of a message differs from the box in its note, {publication.where}")
-        note: AnyNote = frame
-        return note
+        return cast("AnyNote", frame)
 
     def _offered(self, frame: object) -> OfferAnswer:
         if not isinstance(frame, Offer):
@@ -234,17 +230,16 @@ class PeerServer:
         """Queue a note for a neighbour; a dropped note is repeated by later heartbeats."""
         try:
             frame = encode(note)
-            if self._waiting + len(frame) > limit("waiting_bytes"):
-                raise OverlayError(
-                    f"more than {limit('waiting_bytes'):,} bytes wait to be sent ({variable('waiting_bytes')})"
-                )
+            most = limit("waiting_bytes")
+            if self._waiting + len(frame) > most:
+                raise OverlayError(f"more than {most:,} bytes wait to be sent ({variable('waiting_bytes')})")
             link = self._links.get(to)
             if link is None:
                 refusal = self._dials.refusal(asyncio.get_running_loop().time(), len(self._links))
                 if refusal is not None:
                     raise OverlayError(refusal)
-                link = self._links[to] = Link()
-                link.task = asyncio.create_task(self._carry(to, link))
+                frames: asyncio.Queue[bytes] = asyncio.Queue(MAX_WAITING_FRAMES)
+                link = self._links[to] = Link(frames, asyncio.create_task(self._carry(to, frames)))
             link.frames.put_nowait(frame)
             self._waiting += len(frame)
         except (asyncio.QueueFull, ContradaError) as error:
@@ -268,7 +263,7 @@ class PeerServer:
         """Wait until a message could not be delivered; `fault` holds the error."""
         await self._undelivered.wait()
 
-    async def _carry(self, to: PeerId, link: Link) -> None:
+    async def _carry(self, to: PeerId, frames: asyncio.Queue[bytes]) -> None:
         """Send frames to one neighbour until that fails or none comes for IDLE_SECONDS; the next note reconnects."""
         writer = None
         try:
@@ -277,13 +272,13 @@ class PeerServer:
                 await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=False)
             while True:
                 async with asyncio.timeout(IDLE_SECONDS):  # wait_for of Python 3.11 may swallow a cancellation
-                    frame = await link.frames.get()
+                    frame = await frames.get()
                     self._waiting -= len(frame)
                     writer.write(frame)
                     try:
                         await writer.drain()
                     finally:
-                        link.frames.task_done()
+                        frames.task_done()
                 if reader.at_eof():
                     break
         except ContradaError as error:
@@ -291,30 +286,35 @@ class PeerServer:
         except (OSError, TimeoutError):
             pass
         finally:
-            while not link.frames.empty():
-                self._waiting -= len(link.frames.get_nowait())
-                link.frames.task_done()
+            while not frames.empty():
+                self._waiting -= len(frames.get_nowait())
+                frames.task_done()
             self._links.pop(to, None)
             if writer is not None:
                 await closed(writer)
 
 
+@asynccontextmanager
+async def _client(to: str, door: Door) -> AsyncIterator[tuple[StreamReader, StreamWriter, Hello]]:
+    """Connect to a peer as a client that is not a peer."""
+    reader, writer = await connect(to, door)
+    try:
+        yield reader, writer, await shake_hands(reader, writer, None, "", door.secret, is_server=False)
+    finally:
+        await closed(writer)
+
+
 async def offer(to: str, bodies: list[str], door: Door) -> list[OfferAnswer]:
     """Publish messages through a peer, as a client that is not a peer."""
-    async with asyncio.timeout(CONNECT_SECONDS + len(bodies)):
-        reader, writer = await connect(to, door)
-        try:
-            await shake_hands(reader, writer, None, "", door.secret, is_server=False)
-            answers = []
-            for body in bodies:
-                writer.write(encode(Offer(body)))
-                answer = await read_frame(reader)
-                if not isinstance(answer, OfferAnswer):
-                    raise OverlayError(f"{to} did not answer")
-                answers.append(answer)
-            return answers
-        finally:
-            await closed(writer)
+    answers = []
+    async with asyncio.timeout(CONNECT_SECONDS + len(bodies)), _client(to, door) as (reader, writer, _):
+        for body in bodies:
+            writer.write(encode(Offer(body)))
+            answer = await read_frame(reader)
+            if not isinstance(answer, OfferAnswer):
+                raise OverlayError(f"{to} did not answer")
+            answers.append(answer)
+    return answers
 
 
 async def discover(contacts: list[str], door: Door) -> tuple[Space, Rules]:
@@ -322,12 +322,8 @@ async def discover(contacts: list[str], door: Door) -> tuple[Space, Rules]:
     reasons = []
     for contact in contacts:
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                reader, writer = await connect(contact, door)
-                try:
-                    return named((await shake_hands(reader, writer, None, "", door.secret, is_server=False)).overlay)
-                finally:
-                    await closed(writer)
+            async with asyncio.timeout(CONNECT_SECONDS), _client(contact, door) as (_, _, hello):
+                return named(hello.overlay)
         except (OSError, TimeoutError) as error:
             reasons.append(str(error) or f"{contact} does not answer")
     raise OverlayError("; ".join(reasons))

@@ -8,15 +8,19 @@ merged in pairs that waste the least space until few enough are left. The tree a
 from __future__ import annotations
 
 from contrada import kernels
-from contrada.overlay.boxes import Box, rows_of
-from contrada.overlay.protocol import Table
+from contrada.overlay.boxes import Box, bounds, rows_of
+from contrada.overlay.protocol import ChildEntry, Table
 from contrada.overlay.rules import SKETCHED_LEVELS, Rules
+
+
+def entry_of(rules: Rules, level: int, own: Box, table: Table) -> ChildEntry:
+    """Return the entry of a node with these children, held by a peer whose subscriptions have the box `own`."""
+    return ChildEntry(bounds([entry.box for entry in table.values()]), own, parts_of(rules, level, table))
 
 
 def parts_of(rules: Rules, level: int, table: Table) -> tuple[Box, ...]:
     """Return the sketch of a node with these children: boxes that cover all below it; empty if its box suffices.
 
-    >>> from contrada.overlay.protocol import ChildEntry
     >>> boxes = [(0.0, 2.0), (1.0, 2.0), (8.0, 9.0), (9.0, 9.5)]
     >>> parts_of(Rules(sketch=2), 1, {k: ChildEntry(box, box) for k, box in enumerate(boxes)})
     ((0.0, 2.0), (8.0, 9.5))

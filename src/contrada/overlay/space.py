@@ -97,11 +97,8 @@ class Space:
         sides: list[Side] = []
         for attribute in self.attributes:
             is_region = attribute.kind == "region"
-            asked = [
-                _region_bounds(constraint) if is_region else [_number_bounds(constraint)]
-                for constraint in part
-                if constraint.attribute == attribute.name
-            ]
+            own = [constraint for constraint in part if constraint.attribute == attribute.name]
+            asked = [_region_bounds(one) if is_region else [_number_bounds(one)] for one in own]
             for axis in range(attribute.width):
                 lows, highs = zip(*(sides_of[axis] for sides_of in asked or [[UNBOUNDED] * 2]), strict=True)
                 # A number cannot satisfy bounds that exclude each other, but a region can meet two boxes that are
@@ -130,12 +127,14 @@ def _as_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _number_side(value: Any) -> Side:
+def _is_number(value: Any) -> bool:
     scalar = scalar_of(value)
-    if scalar is None or scalar.kind != NUMBER:
-        return UNBOUNDED
-    number = _as_float(value)
-    return number, number
+    return scalar is not None and scalar.kind == NUMBER
+
+
+def _number_side(value: Any) -> Side:
+    number = _as_float(value) if _is_number(value) else None
+    return UNBOUNDED if number is None else (number, number)
 
 
 def _spatial_sides(value: Any) -> list[Side]:
@@ -150,13 +149,10 @@ def _spatial_sides(value: Any) -> list[Side]:
 def _number_bounds(constraint: Constraint) -> Side:
     """Return bounds of the numbers that satisfy a constraint."""
     operator, value = constraint.operator, constraint.value
-    if isinstance(operator, RelationSet) or constraint.kind is not None:
-        return UNBOUNDED
-    if operator not in ("=", "<", "<=", ">", ">=", "between", "in"):
+    if constraint.kind is not None or operator not in ("=", "<", "<=", ">", ">=", "between", "in"):
         return UNBOUNDED
     operands = value if operator in ("between", "in") else (value,)
-    scalars = [scalar_of(operand) for operand in operands]
-    if any(scalar is None or scalar.kind != NUMBER for scalar in scalars):
+    if not all(map(_is_number, operands)):
         return UNBOUNDED
     numbers = [_as_float(operand) for operand in operands]
     low, high = numbers if operator == "between" else (min(numbers), max(numbers))
@@ -182,9 +178,7 @@ class PeerQueries:
     def __init__(self, predicates: Iterable[Predicate], space: Space) -> None:
         self._last: tuple[str, Mapping[str, Any]] = ("{}", {})
         self.predicates = tuple(predicates)
-        self._names = {
-            constraint.attribute for predicate in self.predicates for part in predicate for constraint in part
-        }
+        self._names = {one.attribute for predicate in self.predicates for part in predicate for one in part}
         self.boxes = tuple(box for predicate in self.predicates for box in space.boxes_of(predicate))
         if not self.boxes:
             raise OverlayError("no message can match these subscriptions" if self.predicates else "no subscriptions")
@@ -209,8 +203,5 @@ class PeerQueries:
         """Return whether the message satisfies one of the filters."""
         body = publication.body
         message = self.read(body) if isinstance(body, str) else read_message(body, self._names.__contains__)
-        return any(
-            all(truth(constraint, message.get(constraint.attribute)) is True for constraint in part)
-            for predicate in self.predicates
-            for part in predicate
-        )
+        parts = (part for predicate in self.predicates for part in predicate)
+        return any(all(truth(one, message.get(one.attribute)) is True for one in part) for part in parts)

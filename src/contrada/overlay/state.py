@@ -7,12 +7,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from contrada.overlay.boxes import bounds
 from contrada.overlay.children import Children
 from contrada.overlay.interest import Interest
 from contrada.overlay.protocol import MAX_HOPS, AnyNote, ChildEntry, NodeNote, PeerId, Publication, Sent, Table
 from contrada.overlay.rules import Rules
-from contrada.overlay.sketch import merged, parts_of
+from contrada.overlay.sketch import entry_of, merged
 
 MAX_CONTACTS = 32
 
@@ -20,7 +19,7 @@ MAX_CONTACTS = 32
 class PeerState:
     """A peer holds its leaf and the nodes of levels 1 to `top`; each of these has the peer itself as a child.
 
-    `nodes[k]` holds the children of the node of level k (a leaf has none), `boxes[k]` its box, `parts[k]` its sketch.
+    `nodes[k]` holds the children of the node of level k (a leaf has none), `entries[k]` what a parent knows of it.
     `parent` is the parent of the highest node; None means that the peer is a root. `heirs[k]` is the peer to which the
     node of level k was handed over.
     """
@@ -31,8 +30,8 @@ class PeerState:
         self.rules = rules
         self.own = interest.box
         self.nodes: list[Table] = [{}]
-        self.boxes = [self.own]
-        self.parts = [merged(list(interest.boxes), rules.sketch) if rules.sketch and len(interest.boxes) > 1 else ()]
+        parts = merged(list(interest.boxes), rules.sketch) if rules.sketch and len(interest.boxes) > 1 else ()
+        self.entries = [ChildEntry(self.own, self.own, parts)]
         self.parent: PeerId | None = None
         self.seeking: PeerId | None = None  # the peer asked to find a parent
         self.heirs: dict[int, PeerId] = {}
@@ -58,10 +57,6 @@ class PeerState:
         """True if the highest node may be an inner node: it is a leaf, or has enough children."""
         return self.top == 0 or len(self.nodes[-1]) >= self.rules.least
 
-    def entry(self, level: int) -> ChildEntry:
-        """Return the entry that a parent should have for the node of `level`."""
-        return ChildEntry(self.boxes[level], self.own, self.parts[level])
-
     def children_at(self, level: int) -> Children:
         """Return the children of the node of `level` as arrays, rebuilt if the table has changed."""
         table = self.nodes[level]
@@ -83,24 +78,20 @@ class PeerState:
 
     def push(self, table: Table) -> None:
         """Add a node on top, with the children in `table` and this peer's node below."""
-        node = dict(table)
-        node[self.id] = self.entry(self.top)
+        node = {**table, self.id: self.entries[-1]}
         self.nodes.append(node)
-        self.boxes.append(bounds([entry.box for entry in node.values()]))
-        self.parts.append(parts_of(self.rules, self.top, node))
+        self.entries.append(entry_of(self.rules, self.top, self.own, node))
 
     def truncate(self, level: int) -> list[Table]:
         """Drop the nodes from `level` up; return their children."""
         tables = self.nodes[level:]
         del self.nodes[level:]
-        del self.boxes[level:]
-        del self.parts[level:]
+        del self.entries[level:]
         return tables
 
     def hand_over(self, level: int, highest: int, heir: PeerId) -> None:
         """Record which peer holds the nodes of these levels now."""
-        for k in range(level, highest + 1):
-            self.heirs[k] = heir
+        self.heirs |= dict.fromkeys(range(level, highest + 1), heir)
 
     def heir_of(self, level: int, hops: int) -> PeerId | None:
         """Return the peer to which a note about `level` is passed on; None if unknown or after MAX_HOPS."""

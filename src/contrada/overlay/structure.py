@@ -5,20 +5,20 @@ from __future__ import annotations
 import msgspec
 
 from contrada import kernels
-from contrada.overlay.boxes import bounds, largest, nearest, rows_of
-from contrada.overlay.protocol import Adopted, ChildEntry, Join, Leave, Orphaned, PeerId, Replace, Report, Table, Take
-from contrada.overlay.sketch import parts_of
+from contrada.overlay.boxes import largest, nearest, rows_of
+from contrada.overlay.protocol import Adopted, Join, Leave, Orphaned, PeerId, Replace, Report, Table, Take
+from contrada.overlay.sketch import entry_of
 from contrada.overlay.state import PeerState
 
 
 def settle(peer: PeerState, level: int, reinserted: int = 0) -> None:
     """Repair the nodes from `level` up after one has changed, and report to the parent."""
-    before = peer.entry(peer.top), peer.top
+    before = peer.entries[-1], peer.top
     added: Table = {}
     k = level
     while k <= peer.top:
         has_parent = k < peer.top or peer.parent is not None
-        peer.nodes[k][peer.id] = peer.entry(k - 1)
+        peer.nodes[k][peer.id] = peer.entries[k - 1]
         count = len(peer.nodes[k])
         is_split = False
         if count > peer.rules.most:
@@ -28,8 +28,10 @@ def settle(peer: PeerState, level: int, reinserted: int = 0) -> None:
             else:
                 is_split = True
                 added = _split(peer, k, added)
-        elif has_parent and count < peer.rules.least:
-            dissolve(peer, k)
+        elif has_parent and count < peer.rules.least:  # each child, and the peer's own node below, finds a new parent
+            near = vacate(peer, k)
+            peer.follow(None)
+            seek(peer, near)
             return
         elif count == 1 and not has_parent:  # a root needs two children
             peer.truncate(k)
@@ -39,23 +41,20 @@ def settle(peer: PeerState, level: int, reinserted: int = 0) -> None:
         if not _renew(peer, k) and not is_split:
             break
         k += 1
-    if peer.parent is not None and (added or (peer.entry(peer.top), peer.top) != before):
-        peer.send(peer.parent, Report(peer.top, peer.id, peer.parent, peer.entry(peer.top), added, reinserted))
+    if peer.parent is not None and (added or (peer.entries[-1], peer.top) != before):
+        peer.send(peer.parent, Report(peer.top, peer.id, peer.parent, peer.entries[-1], added, reinserted))
     for each in range(min(k, peer.top), level - 1, -1):
         _promote(peer, each)
 
 
 def _renew(peer: PeerState, level: int) -> bool:
-    """Recompute the box and the sketch of a node; return whether they have changed."""
-    table = peer.nodes[level]
-    box = bounds([entry.box for entry in table.values()])
-    parts = parts_of(peer.rules, level, table)
-    if box == peer.boxes[level] and parts == peer.parts[level]:
+    """Recompute the entry of a node; return whether it has changed."""
+    entry = entry_of(peer.rules, level, peer.own, peer.nodes[level])
+    if entry == peer.entries[level]:
         return False
-    peer.boxes[level] = box
-    peer.parts[level] = parts
+    peer.entries[level] = entry
     if level < peer.top:
-        peer.nodes[level + 1][peer.id] = peer.entry(level)
+        peer.nodes[level + 1][peer.id] = entry
     return True
 
 
@@ -69,15 +68,13 @@ def _split(peer: PeerState, level: int, added: Table) -> Table:
     kept = {child: table[child] for child, group in zip(children, groups, strict=True) if group == mine}
     given = {child: table[child] for child, group in zip(children, groups, strict=True) if group != mine}
     heir = best_cover(peer, given)
-    entry = ChildEntry(
-        bounds([each.box for each in given.values()]), given[heir].own, parts_of(peer.rules, level, given)
-    )
+    entry = entry_of(peer.rules, level, given[heir].own, given)
     peer.nodes[level] = kept
     is_top = level == peer.top
-    parent = peer.parent if is_top and peer.parent is not None else peer.id
-    peer.send(heir, Take(level, heir, [given], parent, peer.id, True))
     if is_top and peer.parent is not None:
+        peer.send(heir, Take(level, heir, [given], peer.parent, peer.id, True))
         return {**added, heir: entry}
+    peer.send(heir, Take(level, heir, [given], peer.id, peer.id, True))
     if is_top:
         _renew(peer, level)
         peer.push({heir: entry})
@@ -92,10 +89,8 @@ def _reinsert(peer: PeerState, level: int, reinserted: int) -> None:
     table = peer.nodes[level]
     children = [child for child in table if child != peer.id]
     order = kernels.order_by_distance(rows_of([table[child].box for child in (*children, peer.id)]))
-    outer = [int(k) for k in order if k < len(children)][-peer.rules.reinserted_count :]
     climb = peer.parent if peer.parent is not None else peer.id
-    for k in outer:
-        child = children[k]
+    for child in [children[k] for k in order.tolist() if k < len(children)][-peer.rules.reinserted_count :]:
         # A child is whole: only roots may have fewer than `least` children.
         peer.send(climb, Join(child, level - 1, table.pop(child), True, peer.id, reinserted))
 
@@ -103,8 +98,7 @@ def _reinsert(peer: PeerState, level: int, reinserted: int) -> None:
 def best_cover(peer: PeerState, table: Table) -> PeerId:
     """Return the child that should hold a node: the one with the largest box; the first of equals."""
     by_own = peer.rules.cover == "own"
-    children = list(table)
-    return children[largest([entry.own if by_own else entry.box for entry in table.values()])]
+    return list(table)[largest([entry.own if by_own else entry.box for entry in table.values()])]
 
 
 def _promote(peer: PeerState, level: int) -> None:
@@ -134,7 +128,7 @@ def take(peer: PeerState, note: Take) -> None:
         peer.push(table)
     peer.follow(note.parent if note.parent != peer.id else None)
     if not note.is_split and peer.parent is not None:
-        peer.send(peer.parent, Replace(peer.top, note.previous, peer.id, peer.parent, peer.entry(peer.top)))
+        peer.send(peer.parent, Replace(peer.top, note.previous, peer.id, peer.parent, peer.entries[-1]))
     for k in range(note.level, peer.top + 1):
         for child, entry in peer.nodes[k].items():
             if child != peer.id:
@@ -171,13 +165,6 @@ def vacate(peer: PeerState, level: int) -> PeerId | None:
     return heir
 
 
-def dissolve(peer: PeerState, level: int) -> None:
-    """Dissolve a node with too few children: each child, and the peer's own node below, finds a new parent."""
-    near = vacate(peer, level)
-    peer.follow(None)
-    seek(peer, near)
-
-
 def seek(peer: PeerState, via: PeerId | None) -> None:
     """Find a parent for the highest node through `via`, or through a random known peer.
 
@@ -190,7 +177,7 @@ def seek(peer: PeerState, via: PeerId | None) -> None:
         via = peer.rng.choice(known) if known else None
     if via is not None:
         peer.contacts.pop(via, None)  # a live peer will be heard of again
-        peer.send(via, Join(peer.id, peer.top, peer.entry(peer.top), peer.is_whole))
+        peer.send(via, Join(peer.id, peer.top, peer.entries[-1], peer.is_whole))
 
 
 def order_of(peer: PeerId) -> tuple[bool, PeerId]:

@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import secrets
 import struct
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ import msgspec
 
 from contrada.errors import OverlayError
 from contrada.limits import check_limit, limit
+from contrada.overlay.boxes import check_box
 from contrada.overlay.protocol import AnyNote, ChildEntry, Note, PeerId, Place, Publication, Take
 from contrada.overlay.rules import MAX_SKETCH_BOXES
 
@@ -86,7 +88,7 @@ def decode(content: bytes) -> Frame:
         raise OverlayError(f"invalid frame: {error}") from error
 
 
-async def read_frame(reader: asyncio.StreamReader, longest: int | None = None) -> Frame | None:
+async def read_frame(reader: StreamReader, longest: int | None = None) -> Frame | None:
     """Read the next frame, of at most `longest` bytes (default: the limit); None at the end of the connection."""
     most = limit("frame_bytes") if longest is None else longest
     try:
@@ -109,11 +111,11 @@ def check_note(note: Frame, dimensions: int) -> None:
     for value in _parts(note):
         if isinstance(value, ChildEntry):
             for box in (value.box, value.own, *value.parts):
-                _check_box(box, dimensions)
+                check_box(box, dimensions)
             if len(value.parts) > MAX_SKETCH_BOXES:
                 raise OverlayError(f"sketch: need at most {MAX_SKETCH_BOXES} boxes, got {len(value.parts)}")
         elif isinstance(value, Publication):
-            _check_box(value.where, dimensions)
+            check_box(value.where, dimensions)
             if not isinstance(value.body, str):
                 raise OverlayError(f"message body: need text, got {type(value.body).__name__}")
     _check_numbers(note)
@@ -163,21 +165,8 @@ def _parts(value: Any) -> Iterable[Any]:
         yield from _parts(each)
 
 
-def _check_box(box: tuple[float, ...], dimensions: int) -> None:
-    if len(box) != 2 * dimensions:
-        raise OverlayError(f"box: need {2 * dimensions} numbers for {dimensions} dimensions, got {len(box)}")
-    for axis, (low, high) in enumerate(zip(box[:dimensions], box[dimensions:], strict=True)):
-        if not low <= high:
-            raise OverlayError(f"dimension {axis}: need low <= high, got {low} and {high}")
-
-
 async def shake_hands(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    me: str | None,
-    overlay: str,
-    secret: bytes | None,
-    is_server: bool,
+    reader: StreamReader, writer: StreamWriter, me: str | None, overlay: str, secret: bytes | None, is_server: bool
 ) -> Hello:
     """Exchange greetings and prove knowledge of the secret; return the other side's Hello."""
     mine = Hello(VERSION, me, overlay, secrets.token_bytes(32))

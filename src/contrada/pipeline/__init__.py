@@ -13,46 +13,29 @@ from contrada.errors import ContradaError
 from contrada.installation import missing
 
 if TYPE_CHECKING:
-    from contrada.pipeline.artifacts import Artifact, publish
-    from contrada.pipeline.batch.compiling import Compiled, compile
-    from contrada.pipeline.batch.matching import Matched, match
-    from contrada.pipeline.batch.simplifying import SimplifiedSubscriptions, simplify
-    from contrada.pipeline.ingestion.dataset import Dataset, read_dataset
-    from contrada.pipeline.ingestion.ingesting import Ingested, ingest
-    from contrada.pipeline.partitioned.partitions import PartitionedArtifact
-    from contrada.pipeline.stream.changes import ChangeTable
-    from contrada.pipeline.stream.message_files import MessageFiles
-    from contrada.pipeline.stream.sinks import ConsoleSink, KafkaSink, ParquetSink
-    from contrada.pipeline.stream.streaming import Stream, match_stream
-    from contrada.pipeline.stream.worker import Decoding
-    from contrada.pipeline.systems import with_crs
-    from contrada.report.report import write_report
-
-__all__ = [
-    "Artifact",
-    "ChangeTable",
-    "Compiled",
-    "ConsoleSink",
-    "Dataset",
-    "Decoding",
-    "Ingested",
-    "KafkaSink",
-    "Matched",
-    "MessageFiles",
-    "ParquetSink",
-    "PartitionedArtifact",
-    "SimplifiedSubscriptions",
-    "Stream",
-    "compile",
-    "ingest",
-    "match",
-    "match_stream",
-    "publish",
-    "read_dataset",
-    "simplify",
-    "with_crs",
-    "write_report",
-]
+    from contrada.pipeline.artifacts import Artifact as Artifact
+    from contrada.pipeline.artifacts import publish as publish
+    from contrada.pipeline.batch.compiling import Compiled as Compiled
+    from contrada.pipeline.batch.compiling import compile as compile
+    from contrada.pipeline.batch.matching import Matched as Matched
+    from contrada.pipeline.batch.matching import match as match
+    from contrada.pipeline.batch.simplifying import SimplifiedSubscriptions as SimplifiedSubscriptions
+    from contrada.pipeline.batch.simplifying import simplify as simplify
+    from contrada.pipeline.ingestion.dataset import Dataset as Dataset
+    from contrada.pipeline.ingestion.dataset import Ingested as Ingested
+    from contrada.pipeline.ingestion.dataset import read_dataset as read_dataset
+    from contrada.pipeline.ingestion.ingesting import ingest as ingest
+    from contrada.pipeline.partitioned.partitions import PartitionedArtifact as PartitionedArtifact
+    from contrada.pipeline.stream.changes import ChangeTable as ChangeTable
+    from contrada.pipeline.stream.message_files import MessageFiles as MessageFiles
+    from contrada.pipeline.stream.sinks import ConsoleSink as ConsoleSink
+    from contrada.pipeline.stream.sinks import KafkaSink as KafkaSink
+    from contrada.pipeline.stream.sinks import ParquetSink as ParquetSink
+    from contrada.pipeline.stream.streaming import Stream as Stream
+    from contrada.pipeline.stream.streaming import match_stream as match_stream
+    from contrada.pipeline.stream.worker import Decoding as Decoding
+    from contrada.pipeline.systems import with_crs as with_crs
+    from contrada.report.report import write_report as write_report
 
 # No module or folder here has the name of a public function: importing it would replace the function.
 _HOMES = {
@@ -62,8 +45,8 @@ _HOMES = {
         "pipeline.batch.compiling": ("Compiled", "compile"),
         "pipeline.batch.matching": ("Matched", "match"),
         "pipeline.batch.simplifying": ("SimplifiedSubscriptions", "simplify"),
-        "pipeline.ingestion.dataset": ("Dataset", "read_dataset"),
-        "pipeline.ingestion.ingesting": ("Ingested", "ingest"),
+        "pipeline.ingestion.dataset": ("Dataset", "Ingested", "read_dataset"),
+        "pipeline.ingestion.ingesting": ("ingest",),
         "pipeline.partitioned.partitions": ("PartitionedArtifact",),
         "pipeline.stream.changes": ("ChangeTable",),
         "pipeline.stream.message_files": ("MessageFiles",),
@@ -75,6 +58,7 @@ _HOMES = {
     }.items()
     for name in names
 }
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -88,4 +72,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from contrada.geometry import Crs
 from contrada.halving import in_halves
 from contrada.matching import ForwardingTable, ManyMatches
 from contrada.matching.answer import By
@@ -23,7 +22,7 @@ from contrada.pipeline.artifact_cache import opened
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.reasons import plain_text, reason_of
-from contrada.pipeline.systems import NO_SYSTEMS, named_columns
+from contrada.pipeline.systems import NO_SYSTEMS, Systems, named_columns
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -104,7 +103,7 @@ class Slices:
 
 
 def match_batches(
-    batches: Iterator[Any], artifact: Artifact, names: tuple[str, ...], by: By, systems: Mapping[str, Crs] = NO_SYSTEMS
+    batches: Iterator[Any], artifact: Artifact, names: tuple[str, ...], by: By, systems: Systems = NO_SYSTEMS
 ) -> Iterator[Any]:
     """Match batches of an id and attributes (`names`, in `systems`); yield batches of matches and rejections."""
     writer: AnswerWriter | None = None

@@ -18,6 +18,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -145,9 +146,7 @@ def remove_unused(root: Path, now: float | None = None) -> None:
     """Remove copies unused for `MAX_UNUSED_SECONDS`, and the oldest above `MAX_CACHE_BYTES`; copies in use stay."""
     now = time.time() if now is None else now
     copies = sorted(
-        (use.stat().st_mtime, _size(use.with_suffix("")), use)
-        for use in root.glob("*.use")
-        if manifests.is_digest(use.stem) and _is_own_directory(use.with_suffix("")) and not use.is_symlink()
+        (use.stat().st_mtime, _size(use.with_suffix("")), use) for use in root.glob("*.use") if _marks_copy(use)
     )
     total = sum(size for _, size, _ in copies)
     for last, size, use in copies:
@@ -163,23 +162,23 @@ def remove_copy(digest: str, root: Path) -> bool:
         forgotten = _OPEN.pop(digest, None)
         if forgotten is not None:
             forgotten.use.close()
-    use = root / f"{digest}.use"
-    return use.exists() and not use.is_symlink() and _is_own_directory(root / digest) and _remove(use)
+    return _marks_copy(root / f"{digest}.use") and _remove(root / f"{digest}.use")
 
 
-def _is_own_directory(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
+def _marks_copy(use: Path) -> bool:
+    """Return True if the file exists and belongs to a copy in the cache; links do not count."""
+    copy = use.with_suffix("")
+    is_linked = use.is_symlink() or copy.is_symlink()
+    return manifests.is_digest(copy.name) and use.is_file() and copy.is_dir() and not is_linked
 
 
 def _remove(use: Path) -> bool:
     """Remove a copy unless it is in use; a process that needs it later waits for the lock and fetches it again."""
-    with use.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
+    with use.open("a") as file, suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(use.with_suffix(""), ignore_errors=True)
         return True
+    return False
 
 
 def _size(directory: Path) -> int:
@@ -188,13 +187,12 @@ def _size(directory: Path) -> int:
 
 def _is_good(copy: Path, digest: str) -> bool:
     """Return True if the copy's files are unchanged since verification, or pass it again."""
-    try:
+    with suppress(OSError, ValueError):  # includes TableError
         if json.loads((copy / VERIFIED).read_text()) != _state(copy):
             _verify(copy, digest)
             _note(copy)
         return True
-    except (OSError, ValueError):  # includes TableError
-        return False
+    return False
 
 
 def _verify(copy: Path, digest: str) -> None:
@@ -212,9 +210,8 @@ def _state(copy: Path) -> dict[str, list[int]]:
 
 def _note(copy: Path) -> None:
     """Record the state of the verified files; an existing file or link of that name is replaced, not written to."""
-    text = json.dumps(_state(copy))
     fresh = copy.with_name(f".{copy.name}-{os.getpid()}-{threading.get_ident()}.{VERIFIED}")
-    fresh.write_text(text)
+    fresh.write_text(json.dumps(_state(copy)))
     fresh.replace(copy / VERIFIED)
 
 
@@ -245,10 +242,8 @@ def _fetch(artifact: Artifact, copy: Path) -> None:
 
 def _linked(source: str, target: Path) -> bool:
     """Hard-link a file on the same device, so nothing is copied; return False for symbolic links and on failure."""
-    try:
-        if os.path.islink(source):
-            return False
-        os.link(source, target)
-    except OSError:
-        return False
-    return True
+    with suppress(OSError):
+        if not os.path.islink(source):
+            os.link(source, target)
+            return True
+    return False

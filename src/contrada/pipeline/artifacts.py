@@ -32,13 +32,10 @@ T = TypeVar("T")
 TABLE_FIELDS: dict[str, manifests.Check] = {  # of whole and of partitioned tables
     "path": manifests.location,
     "digest": manifests.digest,
-    "filters": manifests.count,
-    "subscriptions": manifests.count,
-    "bytes": manifests.count,
+    **dict.fromkeys(("filters", "subscriptions", "bytes"), manifests.count),
     "attributes": manifests.list_of(manifests.text),
     "crs": manifests.map_of(manifests.optional_text),
-    "key_type": manifests.name_type,
-    "subscriber_type": manifests.name_type,
+    **dict.fromkeys(("key_type", "subscriber_type"), manifests.name_type),
 }
 FIELDS = {
     **TABLE_FIELDS,
@@ -134,6 +131,7 @@ def _described(made: Path, artifacts: str, key_type: str | None, subscriber_type
     digest = hashlib.sha256((made / "header.json").read_bytes()).hexdigest()
     asked = {*header["crs"], *(place[0] for place in header["places"]["places"])}
     files = sorted(path.name for path in made.iterdir())
+    kinds = kinds_by_attribute(header["places"]["places"], [*header["trees"], *header["checks"]], header["crs"])
     natural = ["bigint" if f"{names}-numbers" in header["arrays"] else "string" for names in ("keys", "subscribers")]
     return Artifact(
         f"{artifacts.rstrip('/')}/{digest}",
@@ -147,15 +145,8 @@ def _described(made: Path, artifacts: str, key_type: str | None, subscriber_type
         subscriber_type or natural[1],
         tuple(files),
         header["scalars"] is None and not header["checks"] and not header["own"],
-        _kinds(header),
+        {attribute: tuple(some) for attribute, some in kinds.items()},
     )
-
-
-def _kinds(header: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the kinds of values that a saved table tests, by attribute."""
-    spatial = [*header["trees"], *header["checks"]]
-    found = kinds_by_attribute(header["places"]["places"], spatial, header["crs"])
-    return {attribute: tuple(kinds) for attribute, kinds in found.items()}
 
 
 def _exists(store: Any, path: str) -> bool:

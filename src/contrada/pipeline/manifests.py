@@ -55,6 +55,7 @@ def _is_number(value: Any, kind: Any) -> bool:
 
 anything = _check("any value", lambda value: True)
 text = _check("text", lambda value: isinstance(value, str))
+optional_text = _check("text or null", lambda value: isinstance(value, str | None))
 boolean = _check("true or false", lambda value: isinstance(value, bool))
 digest = _check("a digest of 64 hexadecimal digits", is_digest)
 name_type = _check(f"one of {', '.join(NAME_TYPES)}", lambda value: value in NAME_TYPES)  # of keys and subscribers
@@ -65,12 +66,7 @@ plain_name = _check(
     lambda value: isinstance(value, str) and NAME.fullmatch(value) is not None,
 )
 count = _check("a whole number of at least 0", lambda value: _is_number(value, int) and 0 <= value < 1 << 63)
-finite = _check("a finite number", lambda value: _is_number(value, int | float) and abs(value) <= MAX_FLOAT)
-
-
-def number(value: Any) -> float:
-    """Return a finite number as a float; anything else is a TableError."""
-    return float(finite(value))
+number = _check("a finite number", lambda value: _is_number(value, int | float) and abs(value) <= MAX_FLOAT)
 
 
 def list_of(check: Check) -> Check:
@@ -93,11 +89,6 @@ def map_of(check: Check) -> Check:
         return {name: check(item) for name, item in value.items()}
 
     return checked
-
-
-def optional_text(value: Any) -> str | None:
-    """Return a text or None; anything else is a TableError."""
-    return None if value is None else text(value)
 
 
 def fields(about: Any, checks: Mapping[str, Check], optional: frozenset[str] = frozenset()) -> dict[str, Any]:

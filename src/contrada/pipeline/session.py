@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,10 +49,8 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if place.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    settings = {**settings_of(place), **(further or {})}
-    builder = SparkSession.builder.appName("contrada").master(place)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    settings: dict[str, Any] = {**settings_of(place), **(further or {})}
+    builder = SparkSession.builder.appName("contrada").master(place).config(map=settings)
     try:
         if process is not None:
             _start_java({"spark.app.name": "contrada", "spark.master": place, **settings}, process)
@@ -67,9 +65,7 @@ def _start_java(settings: Mapping[str, str], process: Mapping[str, Any]) -> None
     from pyspark.java_gateway import launch_gateway
 
     if SparkContext._gateway is None:
-        conf = SparkConf()
-        for name, value in settings.items():
-            conf.set(name, value)
+        conf = SparkConf().setAll(list(settings.items()))
         with _ended_unless_ready(), _handler_kept():
             SparkContext(conf=conf, gateway=launch_gateway(conf, dict(process)))  # type: ignore[no-untyped-call]
 
@@ -99,12 +95,11 @@ def _ended_unless_ready() -> Iterator[None]:
 @contextmanager
 def _handler_kept() -> Iterator[None]:
     """Keep the SIGINT handler: a new Spark context sets its own, which calls Java and prints its failures."""
-    is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        if is_main:
+        if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
 
 
@@ -135,8 +130,6 @@ def memory() -> int:
     >>> memory() >= 1 << 30
     True
     """
-    try:
-        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        return MIN_MEMORY_BYTES
-    return max(MIN_MEMORY_BYTES, whole // 2)
+    with suppress(ValueError, OSError):
+        return max(MIN_MEMORY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    return MIN_MEMORY_BYTES

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, FractionalType, StructField, StructType
 
 from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.pipeline.storage import full_place
 from contrada.spark_names import quoted
 
 ARTIFACTS = "spark.contrada.artifacts"
@@ -55,12 +56,15 @@ def _is_vertex(kind: StructType) -> bool:
 
 
 def _sent(name: str, column: Column, kind: DataType) -> Column:
-    """Return a column as it is sent to Python."""
+    """Return a column as it is sent to Python; a type that Spark cannot send is a FormatError."""
     if kind.typeName() == "geography":
         raise CrsError(f"column {name!r} is GEOGRAPHY, with geodesic edges; only planar edges are supported")
     if kind.typeName() == "geometry":
         return _ewkb(column)
-    _check_arrow(name, kind)
+    try:
+        to_arrow_type(kind, timezone="UTC")
+    except PySparkException as error:  # else a job would fail on it
+        raise FormatError(f"column {name!r}: type {kind.simpleString()} is not supported for attributes") from error
     return column
 
 
@@ -75,14 +79,6 @@ def _ewkb(column: Column) -> Column:
     return f.when(srid > 0, named).otherwise(wkb)
 
 
-def _check_arrow(name: str, kind: DataType) -> None:
-    """Raise FormatError for a type that Spark cannot send to Python, before a job fails on it."""
-    try:
-        to_arrow_type(kind, timezone="UTC")
-    except PySparkException as error:
-        raise FormatError(f"column {name!r}: type {kind.simpleString()} is not supported for attributes") from error
-
-
 def ddl_fields(text: str) -> list[StructField]:
     """Return the fields in a DDL text."""
     kind = StructType.fromDDL(text)
@@ -94,8 +90,7 @@ def artifacts_place(session: SparkSession, artifacts: str | os.PathLike[str] | N
     """Return where artifacts go: `artifacts`, the session's configuration, or the user's cache for a local master."""
     chosen = artifacts or session.conf.get(ARTIFACTS, None)
     if chosen is not None:
-        text = os.fspath(chosen)
-        return text if "://" in text or text.startswith("file:") else os.path.abspath(text)
+        return full_place(chosen)
     if str(session.conf.get("spark.master", None)).startswith("local"):
         from contrada.pipeline.artifact_cache import cache_home
 

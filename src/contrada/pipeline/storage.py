@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,10 +19,21 @@ WITHOUT_RENAME = ("s3", "gcs", "abfs")  # object stores, where a rename copies e
 UNFINISHED_PREFIX = ".new-"  # prefix of files being written
 
 
+def is_uri(place: str) -> bool:
+    """Return True for a URI, and False for a path."""
+    return "://" in place or place.startswith("file:")
+
+
+def full_place(where: str | os.PathLike[str]) -> str:
+    """Return the absolute path of a path, and a URI without slashes at its end."""
+    text = os.fspath(where)
+    return text.rstrip("/") if is_uri(text) else os.path.abspath(text)
+
+
 def store_of(where: str | os.PathLike[str]) -> tuple[Any, str]:
     """Return the file system of a path or URI, and the path within it."""
     text = os.fspath(where)
-    if "://" not in text and not text.startswith("file:"):
+    if not is_uri(text):
         return LocalFileSystem(), os.path.abspath(text)
     try:
         store, place = FileSystem.from_uri(text)
@@ -52,8 +64,7 @@ class Storage:
     """
 
     def __init__(self, where: str | os.PathLike[str]) -> None:
-        text = os.fspath(where)
-        self.where = text.rstrip("/") if "://" in text or text.startswith("file:") else os.path.abspath(text)
+        self.where = full_place(where)
         self._store, self._root = store_of(self.where)
 
     def inner(self, name: str) -> Storage:
@@ -62,11 +73,9 @@ class Storage:
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None if it does not exist."""
-        try:
-            with self._store.open_input_stream(f"{self._root}/{name}") as file:
-                return bytes(file.read())
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError), self._store.open_input_stream(f"{self._root}/{name}") as file:
+            return bytes(file.read())
+        return None
 
     def fields(self, name: str, checks: Mapping[str, manifests.Check]) -> dict[str, Any] | None:
         """Return the checked fields of a JSON file, None if it does not exist; a damaged file is a TableError."""
@@ -79,20 +88,14 @@ class Storage:
     def write(self, name: str, data: bytes) -> None:
         """Write a file atomically; an existing one is replaced."""
         target = f"{self._root}/{name}"
-        self._store.create_dir(os.path.dirname(target), recursive=True)
-        if self._store.type_name in WITHOUT_RENAME:  # such a store shows only complete files
-            self._write(target, data)
-            return
-        fresh = f"{os.path.dirname(target)}/{UNFINISHED_PREFIX}{uuid.uuid4().hex}"
-        self._write(fresh, data)
-        if self._store.type_name == "local":
-            os.replace(fresh, target)
-        else:
-            self._store.move(fresh, target)
-
-    def _write(self, path: str, data: bytes) -> None:
-        with self._store.open_output_stream(path) as file:
+        folder = os.path.dirname(target)
+        self._store.create_dir(folder, recursive=True)
+        renames = self._store.type_name not in WITHOUT_RENAME  # such a store shows only complete files
+        fresh = f"{folder}/{UNFINISHED_PREFIX}{uuid.uuid4().hex}" if renames else target
+        with self._store.open_output_stream(fresh) as file:
             file.write(data)
+        if renames:
+            self._store.move(fresh, target)
 
     def names(self, folder: str = "") -> list[str]:
         """List a folder, sorted; hidden names (starting with `.` or `_`) are left out."""

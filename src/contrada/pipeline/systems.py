@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from contrada.errors import ContradaError, CrsError, FormatError
-from contrada.formats.parquet.geometry import parquet_schema
-from contrada.formats.tables.rows import geometry_columns
+from contrada.formats.tables.rows import geometry_columns, parquet_schema
 from contrada.geometry.arrow.geoarrow import with_crs as typed
 from contrada.geometry.arrow.mixed import is_geometry
 from contrada.geometry.crs import Crs, differing, is_same_crs
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 CRS = "crs"
 READ_THREADS = 16
 GEOMETRY = ("binary", "array", "struct")  # Spark types of WKB and GeoArrow
-Systems = dict[str, Crs]
-NO_SYSTEMS: Mapping[str, Crs] = MappingProxyType({})
+Systems = Mapping[str, Crs]
+NO_SYSTEMS: Systems = MappingProxyType({})
 
 
 def with_crs(frame: DataFrame, column: str, crs: Any) -> DataFrame:
@@ -62,12 +61,9 @@ def frame_systems(frame: DataFrame, names: Collection[str]) -> Systems:
 
 def declared_systems(frame: DataFrame, names: Collection[str]) -> Systems:
     """Return the CRS of the attributes whose fields name one."""
-    found: Systems = {}
-    for name, metadata in _declared(frame.schema):
-        if name in names and CRS in metadata:
-            known = _of_metadata(name, metadata[CRS])
-            found |= {} if known is None else {name: known}
-    return found
+    named = {name: metadata[CRS] for name, metadata in _declared(frame.schema) if name in names and CRS in metadata}
+    found = {name: _of_metadata(name, value) for name, value in named.items()}
+    return {name: crs for name, crs in found.items() if crs is not None}
 
 
 def _of_metadata(column: str, value: Any) -> Crs | None:
@@ -87,15 +83,19 @@ def _declared(schema: StructType, prefix: str = "") -> Iterator[tuple[str, dict[
             yield from _declared(field.dataType, f"{prefix}{field.name}.")
 
 
-def named_columns(rows: Any, names: Collection[str], systems: Mapping[str, Crs], first: int = 0) -> Any:
+def named_columns(rows: Any, names: Collection[str], systems: Systems, first: int = 0) -> Any:
     """Return the columns from `first` on of an Arrow table or batch as attributes, with the CRS in geometry types."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    made = table.select(range(first, first + len(names))).rename_columns(list(names))
-    for place, name in enumerate(made.column_names):
+    return typed_columns(table.select(range(first, first + len(names))).rename_columns(list(names)), names, systems)
+
+
+def typed_columns(table: Any, names: Collection[str], systems: Systems) -> Any:
+    """Set the CRS in the types of geometry columns; the first columns of the table are the attributes `names`."""
+    for place, name in enumerate(names):
         crs = systems.get(name)
-        if crs is not None and is_geometry(made.column(place)):
-            made = made.set_column(place, name, typed(made.column(place), crs))
-    return made
+        if crs is not None and is_geometry(table.column(place)):
+            table = table.set_column(place, table.column_names[place], typed(table.column(place), crs))
+    return table
 
 
 @lru_cache(maxsize=4096)
@@ -111,13 +111,8 @@ def file_systems(path: str) -> Mapping[str, Crs | None]:
 
 def common_systems(paths: Collection[str]) -> Mapping[str, Crs | None] | None:
     """Return the CRS of the geometry columns of Parquet files; None if the files differ."""
-    found: Mapping[str, Crs | None] | None = None
-    for path in paths:
-        own = file_systems(path)
-        if found is not None and own != found:
-            return None
-        found = own
-    return found or {}
+    first: Mapping[str, Crs | None] = next(map(file_systems, paths), {})
+    return first if all(file_systems(path) == first for path in paths) else None
 
 
 def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
@@ -130,18 +125,18 @@ def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
         return {}
     analyzed = plan().analyzed()
     outputs = {attribute.name(): attribute.exprId().id() for attribute in _sequence(analyzed.output())}
-    found: Systems = {}
+    found: dict[str, Crs] = {}
     for name in names:
-        first: tuple[str, Crs] | None = None
-        for where, crs in _known(list(_origins(analyzed, outputs[name]))):
-            if first is not None and not is_same_crs(first[1], crs):
+        known = list(_known(list(_origins(analyzed, outputs[name]))))
+        if not known:
+            continue
+        first, found[name] = known[0]
+        for where, crs in known[1:]:
+            if not is_same_crs(found[name], crs):
                 raise CrsError(
-                    f"column {name!r}: {differing(first[1], crs)}, in {first[0]} and {where}; "
+                    f"column {name!r}: {differing(found[name], crs)}, in {first} and {where}; "
                     "match them separately, or ingest them with to_crs="
                 )
-            first = first or (where, crs)
-        if first is not None:
-            found[name] = first[1]
     return found
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
+from typing import NamedTuple
 
-from contrada.amounts import counted
+from contrada.amounts import counted, noun
 from contrada.report.numbers import DAY, HOUR, MINUTE, Bin, Moment
 
 WIDTH, HEIGHT = 560, 220  # of a chart, in its own units
@@ -17,8 +17,7 @@ TICKS = 4
 MAX_RANGE_LABELS = 8  # with more bars, labels are too wide for ranges
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """One bar: its label on the axis, its value, and its tooltip."""
 
     label: str
@@ -57,48 +56,27 @@ def label(low: int, high: int) -> str:
     return short(low) if low == high else f"{short(low)}-{short(high)}"
 
 
-def matches_of(value: int) -> str:
-    """Return a number of matches in words.
-
-    >>> matches_of(1), matches_of(2048)
-    ('1 match', '2,048 matches')
-    """
-    return counted(value, "match", "matches")
-
-
-def histogram(bins: Sequence[Bin], one: str, many: str, name: str) -> str:
+def histogram(bins: Sequence[Bin], what: str, name: str) -> str:
     """Draw the number of messages (or subscriptions) by matches: bins double, bar heights are logarithmic."""
-    bars = [
-        Bar(
-            label(found.low, found.high)
-            if len(bins) <= MAX_RANGE_LABELS
-            else short(found.low) + "+" * (found.high > 1),
-            found.count,
-            f"{count(found.count)} {one if found.count == 1 else many} with "
-            + (f"{found.low:,}" if found.low == found.high else f"{found.low:,} to {found.high:,}")
-            + (" match" if found.high == 1 else " matches"),
-        )
-        for found in bins
-    ]
+    bars = []
+    for found in bins:
+        low, high = found.low, found.high
+        below = label(low, high) if len(bins) <= MAX_RANGE_LABELS else short(low) + "+" * (high > 1)
+        matches = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        title = f"{counted(found.count, what)} with {matches} {noun(high, 'match', 'matches')}"
+        bars.append(Bar(below, found.count, title))
     return _chart(bars, name, "matches", is_log=True)
 
 
 def timeline(moments: Sequence[Moment], width: int, of: str) -> str:
     """Draw the number of messages (or matches) in each step of time."""
+    form = "%H:%M:%S" if width < MINUTE else "%H:%M" if width < 2 * HOUR else "%d %b" if width < 30 * DAY else "%b %Y"
     bars = []
     for moment in moments:
         value = moment.messages if of == "messages" else moment.matches
-        bars.append(Bar(_clock(moment.start, width), value, f"{_instant(moment.start)}: {count(value)} {of}"))
+        start = datetime.fromtimestamp(moment.start, UTC)
+        bars.append(Bar(start.strftime(form), value, f"{start:%Y-%m-%d %H:%M:%S}: {count(value)} {of}"))
     return _chart(bars, f"{of} over time", f"time (UTC), in steps of {span(width)}", is_log=False)
-
-
-def _instant(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _clock(seconds: int, width: int) -> str:
-    form = "%H:%M:%S" if width < MINUTE else "%H:%M" if width < 2 * HOUR else "%d %b" if width < 30 * DAY else "%b %Y"
-    return datetime.fromtimestamp(seconds, UTC).strftime(form)
 
 
 def span(seconds: int) -> str:
@@ -107,10 +85,8 @@ def span(seconds: int) -> str:
     >>> span(1), span(900), span(7200), span(604800)
     ('1 second', '15 minutes', '2 hours', '7 days')
     """
-    for unit, word in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")):
-        if seconds % unit == 0 and seconds >= unit:
-            return counted(seconds // unit, word)
-    return counted(seconds, "second")
+    units = (DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")
+    return next(counted(seconds // unit, word) for unit, word in units if seconds % unit == 0)
 
 
 def _chart(bars: Sequence[Bar], name: str, axis: str, *, is_log: bool) -> str:
@@ -125,14 +101,17 @@ def _chart(bars: Sequence[Bar], name: str, axis: str, *, is_log: bool) -> str:
         part = (math.log10(value) + 0.3) / (top + 0.3) if is_log and value else 0.0 if is_log else value / top
         return part * (HEIGHT - TOP - BOTTOM)
 
-    marks = [10**power for power in range(int(math.log10(most)) + 1)] if is_log else _marks(top)
+    linear = {round(top * number / TICKS) for number in range(TICKS + 1)}
+    marks = [10**power for power in range(int(math.log10(most)) + 1)] if is_log else sorted(linear)
     floor = HEIGHT - BOTTOM
-    parts = [f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(name)}">']
-    parts.append(f"<title>{escape(name)}</title>")
+    parts = [
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(name)}">',
+        f"<title>{escape(name)}</title>",
+    ]
     for mark in marks:
         y = floor - height(mark)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(mark)}</text>')
+        parts.append(_text(LEFT - 6, y + 4, short(mark), "end"))
     step = (WIDTH - LEFT - RIGHT) / len(bars)
     every = math.ceil(46 * len(bars) / (WIDTH - LEFT - RIGHT)) if len(bars) > 8 else 1
     for number, bar in enumerate(bars):
@@ -142,23 +121,17 @@ def _chart(bars: Sequence[Bar], name: str, axis: str, *, is_log: bool) -> str:
             f'height="{tall:.1f}" rx="1.5"><title>{escape(bar.title)}</title></rect>'
         )
         if number % every == 0:
-            middle = x + step / 2
-            parts.append(
-                f'<text class="tick" x="{middle:.1f}" y="{floor + 15}" text-anchor="middle">{bar.label}</text>'
-            )
+            parts.append(_text(x + step / 2, floor + 15, bar.label))
     parts.append(f'<path class="axis" d="M{LEFT} {floor}H{WIDTH - RIGHT}"/>')
-    said = f"{axis}; heights are logarithms" if is_log else axis
-    parts.append(
-        f'<text class="tick" x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 5}" text-anchor="middle">{escape(said)}</text>'
-    )
+    parts.append(_text((LEFT + WIDTH) / 2, HEIGHT - 5, f"{axis}; heights are logarithms" if is_log else axis))
     return "".join(parts) + "</svg>"
+
+
+def _text(x: float, y: float, words: str, anchor: str = "middle") -> str:
+    return f'<text class="tick" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def _nice(most: int) -> int:
     """Return the smallest of 1, 2, 4, 6 or 8 times a power of ten that is at least `most`."""
     power = 10 ** int(math.log10(most))
     return next(int(step * power) for step in (1, 2, 4, 6, 8, 10) if step * power >= most)
-
-
-def _marks(top: float) -> list[int]:
-    return sorted({round(top * number / TICKS) for number in range(TICKS + 1)})

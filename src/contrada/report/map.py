@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from html import escape
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from contrada.amounts import counted
 from contrada.geometry.outline import common_box, extents, svg_paths
-from contrada.report.charts import label, matches_of
-from contrada.report.sample import DrawnRegion, DrawnSample
+from contrada.report.charts import label
+from contrada.report.sample import DrawnSample
 
 MAP_WIDTH = 20_000  # width of the map in its own units
 SHADES = 5  # shades of regions that matched
@@ -38,8 +36,6 @@ def legend(most: int) -> list[tuple[int, str]]:
     >>> legend(1000)
     [(0, '0'), (1, '1-3'), (2, '4-15'), (3, '16-63'), (4, '64-251'), (5, '252-1k')]
     """
-    if most <= 0:
-        return [(0, "0")]
     if most == 1:
         return [(0, "0"), (SHADES, "1")]
     edges = [math.ceil((most + 1) ** (step / SHADES) - 1e-9) for step in range(SHADES + 1)]
@@ -58,19 +54,18 @@ def map_drawing(sample: DrawnSample, most: int) -> tuple[str, str]:
     margin = MARGIN_SHARE * max(box[2] - box[0], box[3] - box[1]) or 1.0
     box = (box[0] - margin, box[1] - margin, box[2] + margin, box[3] + margin)
     height = round(MAP_WIDTH * (box[3] - box[1]) / (box[2] - box[0]))
-    drawn = _largest_first(sample, of_regions)
-    of_regions = pa.array([region.wkb for region in drawn.regions], type=pa.binary())
+    order = np.argsort(-extents(of_regions), kind="stable")  # largest first, so that none is hidden under a larger one
+    drawn = _reordered(sample, order.tolist())
     regions = [
-        f'<path class="q{shade(region.matches, most)}" d="{path}"><title>{escape(_region_title(region))}</title></path>'
-        for region, path in zip(drawn.regions, svg_paths(of_regions, box, MAP_WIDTH), strict=True)
+        _path(path, f"{one.key} · {one.subscriber}", one.matches, f' class="q{shade(one.matches, most)}"')
+        for one, path in zip(drawn.regions, svg_paths(of_regions.take(order), box, MAP_WIDTH), strict=True)
     ]
     messages = [
-        f'<path d="{path}"><title>{escape(f"message {message.name}: {matches_of(message.matches)}")}</title></path>'
-        for message, path in zip(sample.messages, svg_paths(of_messages, box, MAP_WIDTH), strict=True)
+        _path(path, f"message {one.name}", one.matches)
+        for one, path in zip(sample.messages, svg_paths(of_messages, box, MAP_WIDTH), strict=True)
     ]
-    said = (
-        f"Map of {counted(len(sample.regions), 'subscription region')} and {counted(len(sample.messages), 'message')}"
-    )
+    known = counted(len(sample.regions), "subscription region"), counted(len(sample.messages), "message")
+    said = f"Map of {known[0]} and {known[1]}"
     drawing = (
         f'<svg id="map" viewBox="0 0 {MAP_WIDTH} {height}" role="img" aria-label="{said}" tabindex="0">'
         f"<title>{said}</title>"
@@ -79,18 +74,18 @@ def map_drawing(sample: DrawnSample, most: int) -> tuple[str, str]:
     return drawing, _facts(drawn)
 
 
-def _largest_first(sample: DrawnSample, wkb: Any) -> DrawnSample:
-    """Order the regions for drawing, so that none is hidden under a larger one."""
-    order = np.argsort(-extents(wkb), kind="stable").tolist()
+def _path(outline: str, name: str, matches: int, kind: str = "") -> str:
+    title = escape(f"{name}: {counted(matches, 'match', 'matches')}")
+    return f'<path{kind} d="{outline}"><title>{title}</title></path>'
+
+
+def _reordered(sample: DrawnSample, order: list[int]) -> DrawnSample:
+    """Return the sample with its regions in another order."""
     position = {row: place for place, row in enumerate(order)}
     messages = (
-        replace(message, regions=tuple(sorted(position[row] for row in message.regions))) for message in sample.messages
+        message._replace(regions=tuple(sorted(position[row] for row in message.regions))) for message in sample.messages
     )
     return DrawnSample(tuple(messages), tuple(sample.regions[row] for row in order))
-
-
-def _region_title(region: DrawnRegion) -> str:
-    return f"{region.key} · {region.subscriber}: {matches_of(region.matches)}"
 
 
 def _facts(sample: DrawnSample) -> str:

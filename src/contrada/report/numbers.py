@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -27,6 +27,17 @@ STEP_SECONDS = (
 NUMBER_PATTERN = r"(?<![\w.])-?(\d+(\.\d*)?([eE][-+]?\d+)?|nan|inf)(?!\w)"
 
 
+class RunTables(NamedTuple):
+    """The tables of a run, as `write_report` takes them."""
+
+    messages: DataFrame
+    subscriptions: DataFrame
+    matches: DataFrame
+    rejected: DataFrame
+    quarantine: DataFrame | None = None
+    set_aside: DataFrame | None = None
+
+
 @dataclass(frozen=True)
 class Bin:
     """The number of messages or subscriptions with `low` to `high` matches, both included."""
@@ -36,8 +47,7 @@ class Bin:
     count: int
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """A step of time from `start` (seconds since 1970, UTC) on: its messages, and their matches."""
 
     start: int
@@ -45,8 +55,7 @@ class Moment:
     matches: int
 
 
-@dataclass(frozen=True)
-class Busy:
+class Busy(NamedTuple):
     """A subscription (or, without keys, a subscriber) with its matches."""
 
     key: str
@@ -64,8 +73,7 @@ class Reason:
     examples: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Reasons:
+class Reasons(NamedTuple):
     """The most frequent kinds of reasons, the total number of rows, and the number of kinds."""
 
     listed: tuple[Reason, ...]
@@ -73,8 +81,7 @@ class Reasons:
     kinds: int
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(NamedTuple):
     """All counts of a report; other summaries of the same run take their numbers from here.
 
     `subscriptions` take part in the match: the given rows without those set aside. `set_aside` are subscriptions that
@@ -100,43 +107,52 @@ class Numbers:
     set_aside: Reasons | None
 
 
-@dataclass(frozen=True)
-class CountedTables:
-    """Two persisted tables from which the numbers are computed.
+class CountedTables(NamedTuple):
+    """The tables of a run, the column with the time of messages, and two persisted tables of counts.
 
     `messages`: message_id, copies, time, rejected (number of rejected copies), matches. `units`: unit (the key, or the
     subscriber, as text), matches.
     """
 
+    run: RunTables
+    time: str | None
     messages: DataFrame
     units: DataFrame
     unit: str  # "key", or "subscriber" if the matches have no keys
 
-    @property
-    def by_key(self) -> bool:
-        """Return True if a unit is a key."""
-        return self.unit == "key"
+
+@contextmanager
+def persisted(frame: DataFrame) -> Iterator[DataFrame]:
+    """Persist a frame within the block."""
+    try:
+        yield frame.persist()
+    finally:
+        frame.unpersist()
 
 
 @contextmanager
-def counted(messages: DataFrame, matches: DataFrame, rejected: DataFrame, time: str | None) -> Iterator[CountedTables]:
-    """Count matches by message and by subscription; the tables are persisted within the block."""
-    instant = F.lit(None).cast("timestamp") if time is None else F.col(quoted(time)).cast("timestamp")
-    given = messages.groupBy("message_id").agg(F.count(F.lit(1)).alias("copies"), F.min(instant).alias("time"))
-    found = matches.groupBy("message_id").agg(F.count(F.lit(1)).alias("matches"))
-    refused = rejected.groupBy("message_id").agg(F.count(F.lit(1)).alias("rejected"))
+def counted(run: RunTables, time: str | None) -> Iterator[CountedTables]:
+    """Count matches by message and by subscription; the counts are persisted within the block."""
+    instant = F.lit(None) if time is None else F.col(quoted(time))
+    given = run.messages.groupBy("message_id").agg(_rows("copies"), F.min(instant.cast("timestamp")).alias("time"))
+    found = run.matches.groupBy("message_id").agg(_rows("matches"))
+    refused = run.rejected.groupBy("message_id").agg(_rows("rejected"))
+    rejections = F.least(_or_zero("rejected"), F.col("copies")).alias("rejected")
     joined = _left_join(_left_join(given, found), refused)
-    rejections = F.least(F.coalesce("rejected", F.lit(0)), F.col("copies"))
-    by_message = joined.select(
-        "message_id", "copies", "time", rejections.alias("rejected"), F.coalesce("matches", F.lit(0)).alias("matches")
-    ).persist()
-    unit = "key" if "key" in matches.columns else "subscriber"
-    units = matches.groupBy(F.col(unit).cast("string").alias("unit")).agg(F.count(F.lit(1)).alias("matches")).persist()
-    try:
-        yield CountedTables(by_message, units, unit)
-    finally:
-        by_message.unpersist()
-        units.unpersist()
+    by_message = joined.select("message_id", "copies", "time", rejections, _or_zero("matches").alias("matches"))
+    unit = "key" if "key" in run.matches.columns else "subscriber"
+    by_unit = run.matches.groupBy(F.col(unit).cast("string").alias("unit")).agg(_rows("matches"))
+    with persisted(by_message) as messages, persisted(by_unit) as units:
+        yield CountedTables(run, time, messages, units, unit)
+
+
+def _rows(name: str) -> Column:
+    """Return the number of rows of a group, as column `name`."""
+    return F.count(F.lit(1)).alias(name)
+
+
+def _or_zero(name: str) -> Column:
+    return F.coalesce(name, F.lit(0))
 
 
 def _left_join(left: DataFrame, right: DataFrame) -> DataFrame:
@@ -145,22 +161,14 @@ def _left_join(left: DataFrame, right: DataFrame) -> DataFrame:
     return left.join(other, left["message_id"].eqNullSafe(other["_other"]), "left").drop("_other")
 
 
-def numbers_of(
-    kept: CountedTables,
-    *,
-    subscriptions: DataFrame,
-    rejected: DataFrame,
-    quarantine: DataFrame | None,
-    time: str | None,
-    set_aside: DataFrame | None = None,
-) -> Numbers:
+def numbers_of(kept: CountedTables) -> Numbers:
     """Compute all numbers."""
-    messages = _by_matches(kept.messages)
-    units = _by_matches_of_units(kept, subscriptions, set_aside)
-    aside = None if set_aside is None else _reasons(set_aside, _place(set_aside))
-    earliest = min((row["first"] for row in messages if row["first"] is not None), default=None)
-    latest = max((row["last"] for row in messages if row["last"] is not None), default=None)
-    over_time, bucket = _over_time(kept.messages, earliest, latest)
+    messages, units = _by_matches(kept.messages), _by_matches_of_units(kept)
+    quarantined, aside = (
+        None if table is None else _reasons(table, _place(table)) for table in (kept.run.quarantine, kept.run.set_aside)
+    )
+    seconds = [row[name] for row in messages for name in ("first", "last") if row[name] is not None]
+    over_time, bucket = _over_time(kept.messages, seconds)
     return Numbers(
         messages=sum(row["copies"] for row in messages),
         subscriptions=sum(row["given"] for row in units) - (0 if aside is None else aside.rows),
@@ -170,13 +178,13 @@ def numbers_of(
         unread=sum(row["rejected"] for row in messages),
         per_message=_bins({row["place"]: row["accepted"] for row in messages}),
         per_subscription=_bins({row["place"]: row["weight"] for row in units}),
-        by_key=kept.by_key,
-        busiest=_busiest(kept, subscriptions),
+        by_key=kept.unit == "key",
+        busiest=_busiest(kept),
         over_time=over_time,
         bucket=bucket,
-        time_column=time,
-        rejected=_reasons(rejected, F.col("message_id").cast("string")),
-        quarantined=None if quarantine is None else _reasons(quarantine, _place(quarantine)),
+        time_column=kept.time,
+        rejected=_reasons(kept.run.rejected, F.col("message_id").cast("string")),
+        quarantined=quarantined,
         set_aside=aside,
     )
 
@@ -191,68 +199,51 @@ def _by_matches(messages: DataFrame) -> list[Any]:
     accepted = F.col("copies") - F.col("rejected")
     # Messages that share an id share its matches evenly.
     share = F.ceil(F.col("matches") / F.greatest(accepted, F.lit(1)))
-    return (
-        messages.groupBy(_bit_length(share))
-        .agg(
-            F.sum("copies").alias("copies"),
-            F.sum(accepted).alias("accepted"),
-            F.sum("rejected").alias("rejected"),
-            F.min(_second()).alias("first"),
-            F.max(_second()).alias("last"),
-        )
-        .collect()
-    )
+    sums = F.sum("copies").alias("copies"), F.sum(accepted).alias("accepted"), F.sum("rejected").alias("rejected")
+    span = F.min(_second()).alias("first"), F.max(_second()).alias("last")
+    return messages.groupBy(_bit_length(share)).agg(*sums, *span).collect()
 
 
-def _by_matches_of_units(kept: CountedTables, subscriptions: DataFrame, set_aside: DataFrame | None) -> list[Any]:
+def _by_matches_of_units(kept: CountedTables) -> list[Any]:
     """Return a row for each index: given rows, matches, and the weight, which counts keys or else subscribers.
 
     Rows set aside have no weight. The first good row of a key is compiled and its other rows are set aside, so the
     weight of a key is its number of rows minus those set aside.
     """
-    unit, known = kept.unit, kept.unit in subscriptions.columns
-    given = F.col(unit).cast("string") if known else F.lit(None).cast("string")
-    asked = subscriptions.groupBy(given.alias("_unit")).agg(F.count(F.lit(1)).alias("given"))
+    unit, set_aside = kept.unit, kept.run.set_aside
+    known = unit in kept.run.subscriptions.columns
+    given = F.col(unit) if known else F.lit(None)
+    asked = kept.run.subscriptions.groupBy(given.cast("string").alias("_unit")).agg(_rows("given"))
     joined = asked.join(kept.units, F.col("_unit").eqNullSafe(F.col("unit")), "full")
-    number = F.coalesce("given", F.lit(0))
-    rows = number
+    rows = number = _or_zero("given")
     if set_aside is not None and known and unit in set_aside.columns:
-        bad = set_aside.groupBy(F.col(unit).cast("string").alias("_bad")).agg(F.count(F.lit(1)).alias("aside"))
+        bad = set_aside.groupBy(F.col(unit).cast("string").alias("_bad")).agg(_rows("aside"))
         joined = joined.join(bad, F.col("_unit").eqNullSafe(F.col("_bad")), "left")
-        number = number - F.coalesce("aside", F.lit(0))
-    matches = F.coalesce("matches", F.lit(0))
+        number = number - _or_zero("aside")
+    matches = _or_zero("matches")
     # If keys are row numbers, the table of subscriptions lacks them, and only those that matched count.
-    if not known:
-        weight = F.when(matches > 0, 1).otherwise(0)
-    else:
-        weight = number if kept.by_key else F.when(number > 0, 1).otherwise(0)
-    return (
-        joined.groupBy(_bit_length(matches))
-        .agg(F.sum(rows).alias("given"), F.sum(matches).alias("matches"), F.sum(weight).alias("weight"))
-        .collect()
-    )
+    counts = number if known else matches
+    weight = counts if known and unit == "key" else (counts > 0).cast("long")
+    sums = F.sum(rows).alias("given"), F.sum(matches).alias("matches"), F.sum(weight).alias("weight")
+    return joined.groupBy(_bit_length(matches)).agg(*sums).collect()
 
 
 def _bins(found: dict[int, int]) -> tuple[Bin, ...]:
     """Return the bins 0, 1, 2-3, 4-7, ... matches, up to the last one that is not empty."""
     last = max((place for place, number in found.items() if number), default=-1)
-    return tuple(
-        Bin(0 if place == 0 else 2 ** (place - 1), 0 if place == 0 else 2**place - 1, found.get(place, 0))
-        for place in range(last + 1)
-    )
+    return tuple(Bin(1 << place >> 1, (1 << place) - 1, found.get(place, 0)) for place in range(last + 1))
 
 
-def _busiest(kept: CountedTables, subscriptions: DataFrame) -> tuple[Busy, ...]:
+def _busiest(kept: CountedTables) -> tuple[Busy, ...]:
+    subscriptions = kept.run.subscriptions
     top = kept.units.orderBy(F.desc("matches"), "unit").limit(MAX_BUSIEST)
-    if kept.by_key and "key" in subscriptions.columns:
+    if kept.unit == "key" and "key" in subscriptions.columns:
         said = [text_column(subscriptions, name, MAX_FILTER_LENGTH) for name in ("subscriber", "filter")]
         known = subscriptions.select(F.col("key").cast("string").alias("unit"), *said)
         top = top.join(known, "unit", "left")
-    else:
-        top = top.withColumns({"subscriber": F.lit(""), "filter": F.lit("")})
-    rows = top.orderBy(F.desc("matches"), "unit").limit(MAX_BUSIEST).collect()
+    rows = [row.asDict() for row in top.orderBy(F.desc("matches"), "unit").limit(MAX_BUSIEST).collect()]
     return tuple(
-        Busy(str(row["unit"]), row["subscriber"] or "", row["filter"] or "", int(row["matches"])) for row in rows
+        Busy(str(row["unit"]), row.get("subscriber") or "", row.get("filter") or "", row["matches"]) for row in rows
     )
 
 
@@ -266,9 +257,11 @@ def _second() -> Column:
     return F.floor(F.unix_micros("time") / 1_000_000)
 
 
-def _over_time(messages: DataFrame, first: int | None, last: int | None) -> tuple[tuple[Moment, ...], int]:
-    if first is None or last is None:
+def _over_time(messages: DataFrame, seconds: list[int]) -> tuple[tuple[Moment, ...], int]:
+    """Count messages and matches by steps of time between the first and the last of `seconds`; return the step too."""
+    if not seconds:
         return (), 0
+    first, last = min(seconds), max(seconds)
     width = next(width for width in STEP_SECONDS if (last - first) / width <= MAX_TIME_STEPS - 1)
     start = (F.floor(_second() / width) * width).alias("start")
     timed = messages.where(F.col("time").isNotNull()).groupBy(start)
@@ -290,14 +283,12 @@ def _reasons(refused: DataFrame, place: Column) -> Reasons:
     rows = refused.select(
         kind.alias("kind"), F.struct(place.alias("place"), F.substring(whole, 1, 300).alias("said")).alias("row")
     )
-    kinds = rows.groupBy("kind").agg(F.count(F.lit(1)).alias("count"), F.min("row").alias("a"), F.max("row").alias("b"))
+    kinds = rows.groupBy("kind").agg(_rows("count"), F.min("row").alias("a"), F.max("row").alias("b"))
     everywhere = Window.partitionBy()  # one partition, since there are few kinds
     totals = {"rows": F.sum("count").over(everywhere), "kinds": F.count(F.lit(1)).over(everywhere)}
     listed = kinds.withColumns(totals).orderBy(F.desc("count"), "kind").limit(MAX_SHOWN_REASONS).collect()
-    rows_in_all, kinds_in_all = (listed[0]["rows"], listed[0]["kinds"]) if listed else (0, 0)
-    return Reasons(tuple(map(_reason, listed)), int(rows_in_all), int(kinds_in_all))
-
-
-def _reason(row: Any) -> Reason:
-    examples = [(str(example["place"] or ""), str(example["said"])) for example in (row["a"], row["b"])]
-    return Reason(str(row["kind"]), int(row["count"]), tuple(dict.fromkeys(examples)))
+    reasons = []
+    for row in listed:
+        examples = [(example["place"] or "", example["said"]) for example in (row["a"], row["b"])]
+        reasons.append(Reason(row["kind"], row["count"], tuple(dict.fromkeys(examples))))
+    return Reasons(tuple(reasons), *(listed[0][-2:] if listed else (0, 0)))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from itertools import accumulate
 from string import Template
+from typing import NamedTuple
 
 from contrada.amounts import counted
 from contrada.report.charts import count, histogram, timeline
@@ -25,8 +26,7 @@ class Page(Template):
     delimiter = "%%"
 
 
-@dataclass(frozen=True)
-class Making:
+class Making(NamedTuple):
     """Facts about the run, given by the caller."""
 
     title: str
@@ -35,12 +35,6 @@ class Making:
     plan: str | None
     seconds: Mapping[str, float]
     attribution: Sequence[str]
-
-    @property
-    def match_seconds(self) -> float | None:
-        """Return the seconds for rates: those of the stage `match` if there is one, else of all stages."""
-        seconds = self.seconds.get("match", sum(self.seconds.values()))
-        return seconds if seconds > 0 else None
 
 
 def render(numbers: Numbers, sample: DrawnSample, making: Making) -> str:
@@ -91,16 +85,14 @@ def _lead(numbers: Numbers) -> str:
 
 
 def _cards(numbers: Numbers, making: Making) -> str:
-    seconds = making.match_seconds
+    lonely = numbers.without_match
+    # Rates are per second of the stage `match` if there is one, else of all stages.
+    seconds = max(0.0, making.seconds.get("match", sum(making.seconds.values())))
     cards = [
         ("Messages", count(numbers.messages), seconds and f"{count(numbers.messages / seconds)} per second"),
         ("Subscriptions", count(numbers.subscriptions), ""),
         ("Matches", count(numbers.matches), seconds and f"{count(numbers.matches / seconds)} per second"),
-        (
-            "Without a match",
-            percent(numbers.without_match, numbers.messages),
-            f"{count(numbers.without_match)} of {count(numbers.messages)}",
-        ),
+        ("Without a match", percent(lonely, numbers.messages), f"{count(lonely)} of {count(numbers.messages)}"),
         ("Rejected", count(numbers.rejected.rows), percent(numbers.rejected.rows, numbers.messages)),
     ]
     if numbers.quarantined is not None:
@@ -111,10 +103,6 @@ def _cards(numbers: Numbers, making: Making) -> str:
         f'<div class="card"><dt>{name}</dt><dd>{value}</dd>' + (f"<dd>{note}</dd>" if note else "") + "</div>"
         for name, value, note in cards
     )
-
-
-def _seconds(value: float) -> str:
-    return f"{value:,.2f} s" if value < 10 else f"{value:,.1f} s"
 
 
 def _outcome(numbers: Numbers) -> str:
@@ -170,13 +158,10 @@ def _what_is_drawn(numbers: Numbers, sample: DrawnSample) -> str:
 
 
 def _charts(numbers: Numbers) -> str:
-    owner = ("subscription", "subscriptions") if numbers.by_key else ("subscriber", "subscribers")
+    owner = "subscription" if numbers.by_key else "subscriber"
     charts = [
-        ("Matches per message", histogram(numbers.per_message, "message", "messages", "Messages by number of matches")),
-        (
-            f"Matches per {owner[0]}",
-            histogram(numbers.per_subscription, *owner, f"{owner[1].capitalize()} by number of matches"),
-        ),
+        (f"Matches per {what}", histogram(bins, what, f"{what.capitalize()}s by number of matches"))
+        for what, bins in (("message", numbers.per_message), (owner, numbers.per_subscription))
     ]
     if numbers.over_time:
         column = f"by {escape(numbers.time_column or '')}"
@@ -196,19 +181,15 @@ def without_coordinates(text: str) -> str:
     kept, start = [], 0
     while found := GEOMETRY.search(text, start):
         end = _closing(text, found.end())
-        kept.append(text[start : found.end()].rstrip() + " (…" + (")" if end is not None else ""))
-        start = len(text) if end is None else end + 1
+        kept.append(text[start : found.end()].rstrip() + " (…")
+        start = end
     return "".join(kept) + text[start:]
 
 
-def _closing(text: str, start: int) -> int | None:
-    """Return the position of the bracket that closes the one at `start`; None if there is none."""
-    depth = 0
-    for place in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
-        if depth == 0:
-            return place
-    return None
+def _closing(text: str, start: int) -> int:
+    """Return the position of the bracket that closes the one at `start`; the length of the text if there is none."""
+    depths = accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in text[start:])
+    return next((start + place for place, depth in enumerate(depths) if depth == 0), len(text))
 
 
 def _busy(numbers: Numbers) -> str:
@@ -219,24 +200,22 @@ def _busy(numbers: Numbers) -> str:
     rows = []
     for busy in numbers.busiest:
         bar = f'<i class="meter" style="width:{100 * busy.matches / most:.0f}%"></i>'
-        cells = [f'<td class="name">{escape(busy.key)}</td>']
-        cells += [f"<td>{escape(busy.subscriber)}</td>"] if numbers.by_key else []
-        cells += [f'<td class="number">{count(busy.matches)}{bar}</td>']
-        cells += [f"<td><code>{escape(_cut(without_coordinates(busy.filter)))}</code></td>"] if numbers.by_key else []
-        rows.append("<tr>" + "".join(cells) + "</tr>")
-    return _table(names, rows, {"Matches"})
+        cells = [f'<td class="name">{escape(busy.key)}</td>', f'<td class="number">{count(busy.matches)}{bar}</td>']
+        if numbers.by_key:
+            cells.insert(1, f"<td>{escape(busy.subscriber)}</td>")
+            cells.append(f"<td><code>{escape(_cut(without_coordinates(busy.filter)))}</code></td>")
+        rows.append("".join(cells))
+    return _table(names, rows)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_FILTER_LENGTH else text[: MAX_SHOWN_FILTER_LENGTH - 1] + "…"
 
 
-def _table(names: Sequence[str], rows: Iterable[str], numeric: set[str]) -> str:
-    heads = "".join(
-        f'<th scope="col"{" class=" + chr(34) + "number" + chr(34) if name in numeric else ""}>{name}</th>'
-        for name in names
-    )
-    body = "\n".join(rows)
+def _table(names: Sequence[str], rows: Iterable[str]) -> str:
+    kinds = dict.fromkeys(("Matches", "Rows"), ' class="number"')
+    heads = "".join(f'<th scope="col"{kinds.get(name, "")}>{name}</th>' for name in names)
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
 
 
@@ -263,18 +242,19 @@ def _reasons(reasons: Reasons, noun: str) -> str:
             f"<li>{escape(f'{noun} {place}'.strip())}: {escape(_cut(said))}</li>" for place, said in reason.examples
         )
         rows.append(
-            f'<tr><td class="number">{count(reason.count)}</td><td>{escape(_cut(reason.text))}</td>'
-            f"<td><ul>{examples}</ul></td></tr>"
+            f'<td class="number">{count(reason.count)}</td><td>{escape(_cut(reason.text))}</td>'
+            f"<td><ul>{examples}</ul></td>"
         )
     rest = reasons.kinds - len(reasons.listed)
     more = f'<p class="note">{counted(rest, "other kind")} of reasons not listed.</p>' if rest > 0 else ""
-    return _table(["Rows", "Reason", "Examples"], rows, {"Rows"}) + more
+    return _table(["Rows", "Reason", "Examples"], rows) + more
 
 
 def _made(making: Making) -> str:
-    facts = [("Made", making.finished)]
-    facts += [(name, version) for name, version in making.versions.items()]
-    facts += [(f"Seconds, {stage}" if stage else "Seconds", _seconds(value)) for stage, value in making.seconds.items()]
+    facts = [("Made", making.finished), *making.versions.items()]
+    for stage, value in making.seconds.items():
+        digits = 2 if value < 10 else 1
+        facts.append((f"Seconds, {stage}" if stage else "Seconds", f"{value:,.{digits}f} s"))
     facts += [("Data", words) for words in making.attribution]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     plan = f"<details><summary>The plan</summary><pre>{escape(making.plan)}</pre></details>" if making.plan else ""

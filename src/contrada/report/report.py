@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
 from contrada.errors import ContradaError
-from contrada.report.numbers import Numbers, counted, numbers_of
+from contrada.report.numbers import Numbers, RunTables, counted, numbers_of
 from contrada.report.page import Making, render
-from contrada.report.sample import DrawnSample, sample_of, time_column
+from contrada.report.sample import TIME, DrawnSample, first_column, sample_of
 
 MAX_PAGE_BYTES = 3_000_000  # bytes of a page
 REQUIRED_COLUMNS = {
@@ -26,24 +25,6 @@ REQUIRED_COLUMNS = {
     "quarantine": {"reason"},
     "set_aside": {"reason"},
 }
-
-
-class RunTables(NamedTuple):
-    """The tables of a run, as `write_report` takes them."""
-
-    messages: DataFrame
-    subscriptions: DataFrame
-    matches: DataFrame
-    rejected: DataFrame
-    quarantine: DataFrame | None
-    set_aside: DataFrame | None
-
-
-class Written(NamedTuple):
-    """The path of a page, and its numbers."""
-
-    path: Path
-    numbers: Numbers
 
 
 def write_report(
@@ -73,7 +54,7 @@ def write_report(
     megabytes.
     """
     tables = RunTables(messages, subscriptions, matches, rejected, quarantine, set_aside)
-    return report_and_numbers(path, tables, title, seconds, attribution, plan).path
+    return report_and_numbers(path, tables, title, seconds, attribution, plan)[0]
 
 
 def report_and_numbers(
@@ -83,28 +64,19 @@ def report_and_numbers(
     seconds: float | Mapping[str, float] | None,
     attribution: str | Sequence[str] | None,
     plan: str | None,
-) -> Written:
+) -> tuple[Path, Numbers]:
     """Write a page as `write_report` does, and return its path and numbers."""
     for name, table in tables._asdict().items():
         if table is not None and (missing := REQUIRED_COLUMNS[name] - set(table.columns)):
             raise ContradaError(
                 f"{name} needs column {', '.join(sorted(missing))}; columns: {', '.join(table.columns)}"
             )
-    messages, subscriptions, matches, rejected, quarantine, set_aside = tables
-    time = time_column(messages)
-    with counted(messages, matches, rejected, time) as kept:
-        numbers = numbers_of(
-            kept, subscriptions=subscriptions, rejected=rejected, quarantine=quarantine, time=time, set_aside=set_aside
-        )
-        sample = sample_of(kept, messages=messages, subscriptions=subscriptions, matches=matches)
-    making = Making(
-        title,
-        _versions(messages),
-        datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        plan,
-        _stages(seconds),
-        [attribution] if isinstance(attribution, str) else list(attribution or ()),
-    )
+    with counted(tables, first_column(tables.messages, *TIME)) as kept:
+        numbers, sample = numbers_of(kept), sample_of(kept)
+    finished = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    stages = dict(seconds) if isinstance(seconds, Mapping) else {} if seconds is None else {"": float(seconds)}
+    credits = [attribution] if isinstance(attribution, str) else list(attribution or ())
+    making = Making(title, _versions(tables.messages), finished, plan, stages, credits)
     page = render(numbers, sample, making)
     while len(page.encode()) > MAX_PAGE_BYTES and (sample.messages or sample.regions):
         sample = sample.halved() if len(sample.regions) > 1 else DrawnSample((), ())
@@ -112,13 +84,7 @@ def report_and_numbers(
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8")
-    return Written(target, numbers)
-
-
-def _stages(seconds: float | Mapping[str, float] | None) -> dict[str, float]:
-    if seconds is None:
-        return {}
-    return dict(seconds) if isinstance(seconds, Mapping) else {"": float(seconds)}
+    return target, numbers
 
 
 def _versions(frame: DataFrame) -> dict[str, str]:

@@ -7,7 +7,7 @@ rows reach the driver.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -17,19 +17,19 @@ from contrada.cql2 import parse
 from contrada.errors import ContradaError
 from contrada.geometry import Point, Region
 from contrada.geometry.outline import simplified
-from contrada.report.numbers import MAX_FILTER_LENGTH, CountedTables, text_column
+from contrada.report.numbers import CountedTables, persisted, text_column
 
 MAX_MATCHED_MESSAGES, MAX_UNMATCHED_MESSAGES = 240, 60  # maximum drawn: with matches, and without
 MAX_REGIONS = 2500  # maximum drawn
 MAX_MATCHES_PER_MESSAGE = 120  # maximum drawn per message
 MAX_SHOWN_ATTRIBUTES = 12  # shown per message
 MAX_VALUE_LENGTH = 120  # characters of one value
-TIME_COLUMNS = ("onset", "sent", "time", "timestamp", "effective", "at")  # preferred columns of a message's time
-GEOMETRY_COLUMNS = ("geometry", "area", "geom", "wkb")  # and of its geometry
+# Preferred columns of the time and the geometry of messages, else the first column of one of the types.
+TIME = ("onset", "sent", "time", "timestamp", "effective", "at"), ("timestamp", "date")
+GEOMETRY = ("geometry", "area", "geom", "wkb"), ("binary", "geometry")
 
 
-@dataclass(frozen=True)
-class DrawnMessage:
+class DrawnMessage(NamedTuple):
     """A message on the map; `regions` are positions among the drawn regions, `matches` counts all."""
 
     name: str
@@ -39,19 +39,16 @@ class DrawnMessage:
     regions: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class DrawnRegion:
+class DrawnRegion(NamedTuple):
     """A subscription on the map."""
 
     key: str
     subscriber: str
-    filter: str
     wkb: bytes | None
     matches: int
 
 
-@dataclass(frozen=True)
-class DrawnSample:
+class DrawnSample(NamedTuple):
     """The messages and regions on the map."""
 
     messages: tuple[DrawnMessage, ...]
@@ -61,23 +58,14 @@ class DrawnSample:
         """Return every second message and the first half of the regions, for a page that is too large."""
         kept = len(self.regions) // 2
         messages = tuple(
-            replace(message, regions=tuple(row for row in message.regions if row < kept))
+            message._replace(regions=tuple(row for row in message.regions if row < kept))
             for message in self.messages[::2]
         )
         return DrawnSample(messages, self.regions[:kept])
 
 
-def time_column(messages: DataFrame) -> str | None:
-    """Return the column with the time of messages: the first of TIME_COLUMNS, else the first timestamp."""
-    return _first_column(messages, TIME_COLUMNS, ("timestamp", "date"))
-
-
-def geometry_column(frame: DataFrame) -> str | None:
-    """Return the geometry column: the first of GEOMETRY_COLUMNS, else the first of type GEOMETRY or binary."""
-    return _first_column(frame, GEOMETRY_COLUMNS, ("binary", "geometry"))
-
-
-def _first_column(frame: DataFrame, preferred: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
+def first_column(frame: DataFrame, preferred: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
+    """Return the first of the `preferred` columns that has one of the types `kinds`, else the first of such a type."""
     fitting = [name for name, kind in frame.dtypes if kind.startswith(kinds)]
     return next((name for name in (*preferred, *fitting) if name in fitting), None)
 
@@ -89,18 +77,11 @@ def _wkb(frame: DataFrame, name: str | None) -> Column:
     return (value if dict(frame.dtypes)[name] == "binary" else F.st_asbinary(value)).alias("wkb")
 
 
-def sample_of(kept: CountedTables, *, messages: DataFrame, subscriptions: DataFrame, matches: DataFrame) -> DrawnSample:
+def sample_of(kept: CountedTables) -> DrawnSample:
     """Choose the sample and collect it."""
-    chosen = _chosen(kept).persist()
-    try:
-        pairs = _pairs(chosen, matches, kept.unit).persist()
-        try:
-            regions = _regions(kept, pairs, subscriptions)
-            return DrawnSample(_messages(chosen, messages, _drawn_rows(pairs, regions)), regions)
-        finally:
-            pairs.unpersist()
-    finally:
-        chosen.unpersist()
+    with persisted(_chosen(kept)) as chosen, persisted(_pairs(chosen, kept.run.matches, kept.unit)) as pairs:
+        regions = _regions(kept, pairs)
+        return DrawnSample(_messages(chosen, kept.run.messages, _drawn_rows(pairs, regions)), regions)
 
 
 def _chosen(kept: CountedTables) -> DataFrame:
@@ -123,28 +104,25 @@ def _pairs(chosen: DataFrame, matches: DataFrame, unit: str) -> DataFrame:
     return ranked.where(F.col("rank") <= MAX_MATCHES_PER_MESSAGE).drop("rank")
 
 
-def _regions(kept: CountedTables, pairs: DataFrame, subscriptions: DataFrame) -> tuple[DrawnRegion, ...]:
+def _regions(kept: CountedTables, pairs: DataFrame) -> tuple[DrawnRegion, ...]:
     """Return the regions that the chosen messages matched, then others, up to MAX_REGIONS."""
-    place = geometry_column(subscriptions)
+    subscriptions = kept.run.subscriptions
+    place = first_column(subscriptions, *GEOMETRY)
     if kept.unit not in subscriptions.columns or (place is None and "filter" not in subscriptions.columns):
         return ()
     asked = pairs.groupBy("unit").agg(F.count(F.lit(1)).alias("asked"))
-    rows = subscriptions.select(
-        F.col(kept.unit).cast("string").alias("unit"),
-        text_column(subscriptions, "subscriber", MAX_VALUE_LENGTH),
-        F.col("filter").cast("string").alias("filter")
-        if place is None
-        else text_column(subscriptions, "filter", MAX_FILTER_LENGTH),
-        _wkb(subscriptions, place),
-    ).where(F.lit(True) if place is None else F.col("wkb").isNotNull())
+    # Without geometry, the column `wkb` has the filters until their regions replace them.
+    shape = F.col("filter").cast("string").cast("binary").alias("wkb") if place is None else _wkb(subscriptions, place)
+    unit, subscriber = F.col(kept.unit).cast("string"), text_column(subscriptions, "subscriber", MAX_VALUE_LENGTH)
+    rows = subscriptions.select(unit.alias("unit"), subscriber, shape).where(F.col("wkb").isNotNull())
     order = (F.desc_nulls_last("asked"), F.xxhash64("unit"), "unit")
     picked = rows.join(F.broadcast(asked), "unit", "left").orderBy(*order).limit(MAX_REGIONS)
     counts = kept.units.withColumnRenamed("matches", "count")
-    counted = picked.join(counts, "unit", "left").select("unit", "subscriber", "filter", "wkb", "asked", "count")
+    counted = picked.join(counts, "unit", "left")
     work = _simplify_batches if place is not None else _regions_of_filters
     drawn = counted.mapInArrow(work, counted.schema).orderBy(*order).collect()
     return tuple(
-        DrawnRegion(str(row["unit"]), row["subscriber"] or "", row["filter"] or "", row["wkb"], int(row["count"] or 0))
+        DrawnRegion(str(row["unit"]), row["subscriber"] or "", row["wkb"], row["count"] or 0)
         for row in drawn
         if row["wkb"] is not None
     )
@@ -158,21 +136,16 @@ def _simplify_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _regions_of_filters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Fill the column `wkb` from the filters: the first region or point in each, if any."""
+    """Replace the filters in the column `wkb` by the first region or point in each, if any."""
     for batch in batches:
         place = batch.schema.get_field_index("wkb")
-        found = pa.array([_region_of(text) for text in batch.column("filter").to_pylist()], type=pa.binary())
-        filters = pa.array(
-            [text and text[:MAX_FILTER_LENGTH] for text in batch.column("filter").to_pylist()], type=pa.string()
-        )
-        batch = batch.set_column(place, batch.schema.field(place), found)
-        said = batch.schema.get_field_index("filter")
-        yield from _simplify_batches(iter([batch.set_column(said, batch.schema.field(said), filters)]))
+        found = pa.array([_region_of(text.decode()) for text in batch.column(place).to_pylist()], type=pa.binary())
+        yield from _simplify_batches(iter([batch.set_column(place, batch.schema.field(place), found)]))
 
 
-def _region_of(text: str | None) -> bytes | None:
+def _region_of(text: str) -> bytes | None:
     try:
-        asked = parse(text or "")
+        asked = parse(text)
     except ContradaError:  # refused and counted when the subscriptions were compiled
         return None
     values = (constraint.value for conjunction in asked for constraint in conjunction)
@@ -191,28 +164,19 @@ def _drawn_rows(pairs: DataFrame, regions: tuple[DrawnRegion, ...]) -> dict[str,
 
 
 def _messages(chosen: DataFrame, messages: DataFrame, drawn: dict[str, list[int]]) -> tuple[DrawnMessage, ...]:
-    place = geometry_column(messages)
+    place = first_column(messages, *GEOMETRY)
     nested = ("binary", "array", "map", "struct", "geometry", "geography", "variant")
     plain = [name for name, kind in messages.dtypes if not kind.startswith(nested) and name != "message_id"]
     shown = plain[:MAX_SHOWN_ATTRIBUTES]
     values = [text_column(messages, name, MAX_VALUE_LENGTH).alias(f"value{k}") for k, name in enumerate(shown)]
     rows = messages.join(F.broadcast(chosen), messages["message_id"].eqNullSafe(chosen["_chosen"]))
-    picked = rows.select(
-        F.col("_chosen").cast("string").alias("name"),
-        F.col("_time").alias("time"),
-        F.col("_matches").alias("matches"),
-        _wkb(messages, place),
-        *values,
-    )
+    name, time, matches = F.col("_chosen").cast("string"), F.col("_time").alias("time"), F.col("_matches")
+    picked = rows.select(name.alias("name"), time, matches.alias("matches"), _wkb(messages, place), *values)
     limited = picked.orderBy("time", "name").limit(MAX_MATCHED_MESSAGES + MAX_UNMATCHED_MESSAGES)
     found = limited.mapInArrow(_simplify_batches, limited.schema).orderBy("time", "name").collect()
-    return tuple(
-        DrawnMessage(
-            str(row["name"]),
-            tuple((name, value) for name, value in zip(shown, row[4:], strict=True) if value),
-            row["wkb"],
-            int(row["matches"]),
-            tuple(sorted(drawn.get(str(row["name"]), ()))),
-        )
-        for row in found
-    )
+    made = []
+    for row in found:
+        attributes = tuple((name, value) for name, value in zip(shown, row[4:], strict=True) if value)
+        regions = tuple(sorted(drawn.get(str(row["name"]), ())))
+        made.append(DrawnMessage(str(row["name"]), attributes, row["wkb"], row["matches"], regions))
+    return tuple(made)

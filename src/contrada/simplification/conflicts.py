@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TypeVar
 
 from contrada.geometry import RelationSet
@@ -29,13 +29,9 @@ def never_satisfied(filters: Iterable[tuple[Owner, Filter]]) -> Iterator[tuple[O
     >>> list(never_satisfied(enumerate(parse("x = 1 OR x > 3 AND y = 2 AND x < 3"))))
     [(1, 'x > 3 and x < 3 exclude each other')]
     """
-    held: list[tuple[Owner, Filter]] = []
-    for owner, part in filters:
-        held.extend([(owner, part)] if is_doubtful(part) else [])
-        if len(held) >= BATCH_FILTERS:
-            yield from _decided(held)
-            held = []
-    yield from _decided(held)
+    doubtful = ((owner, part) for owner, part in filters if is_doubtful(part))
+    while held := list(islice(doubtful, BATCH_FILTERS)):
+        yield from _decided(held)
 
 
 def undecided(part: Filter) -> list[Constraint]:

@@ -7,6 +7,7 @@ Relations are computed in bulk and cached, so simplification works on numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -72,13 +73,12 @@ class RegionPool:
         codes = np.zeros(len(a), np.uint8)
         first, second = self.boxes[a], self.boxes[b]
         near = (first[:, :2] <= second[:, 2:]).all(axis=1) & (second[:, :2] <= first[:, 2:]).all(axis=1)
-        for points_first in (False, True):
-            for points_second in (False, True):
-                are_such = (self._is_point[a] == points_first) & (self._is_point[b] == points_second)
-                chosen = np.flatnonzero(near & are_such)
-                if len(chosen):
-                    left, right = self._column(a[chosen], points_first), self._column(b[chosen], points_second)
-                    codes[chosen] = relate(left, right, threads=1)
+        for points_first, points_second in product((False, True), repeat=2):
+            are_such = (self._is_point[a] == points_first) & (self._is_point[b] == points_second)
+            chosen = np.flatnonzero(near & are_such)
+            if len(chosen):
+                left, right = self._column(a[chosen], points_first), self._column(b[chosen], points_second)
+                codes[chosen] = relate(left, right, threads=1)
         return codes
 
     def _column(self, items: Items, are_points: bool) -> RegionArray | PointArray:

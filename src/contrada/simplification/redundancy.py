@@ -48,14 +48,10 @@ def filter_covers(pool: ConstraintPool, first: Terms, second: Terms) -> bool:
 def uncovered(pool: ConstraintPool, filters: Sequence[Terms]) -> list[Terms]:
     """Return the filters that no other one covers, in order; of filters that cover each other the first stays."""
     distinct = list(dict.fromkeys(filters))
-    if len(distinct) <= MAX_PAIRWISE_FILTERS:
-        return _uncovered_few(pool, distinct)
-    return Redundancy(pool, distinct).left()
-
-
-def _uncovered_few(pool: ConstraintPool, filters: list[Terms]) -> list[Terms]:
-    left = list(filters)
-    for part in reversed(filters):
+    if len(distinct) > MAX_PAIRWISE_FILTERS:
+        return Redundancy(pool, distinct).left()
+    left = list(distinct)
+    for part in reversed(distinct):
         if any(filter_covers(pool, other, part) for other in left if other is not part):
             left.remove(part)
     return left

@@ -8,7 +8,6 @@ build/doors/ with the command that replays it. Exits with 1 if there was one.
 from __future__ import annotations
 
 import argparse
-import os
 import pickle
 import sys
 import time
@@ -18,10 +17,9 @@ from pathlib import Path
 
 from hostile import processes
 from hostile.doors import DOORS
-from hostile.runner import Pool, failed, told
-from hostile.worker import GOOD, OUTCOMES, Input, Result, judged
+from hostile.runner import GOOD, OUTCOMES, Input, Pool, Result, failed, judged, told
+from verification.verify import cores, lines_of_progress
 
-EVERY = 20.0  # seconds between two lines of progress
 SHOWN = 40  # failures that are printed in full
 
 
@@ -44,13 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.perf_counter()
     inputs = [Input(name, one) for name in doors for one in DOORS[name].names()][:: options.step]
     inputs += mutation_inputs(doors, max(0, options.inputs - len(inputs)), options.seed)
+    progress = show_progress(len(inputs))
     if options.commands:
-        allowed = processes.allowance()
-        print(f"commands take {allowed.seconds:.1f} s and {allowed.memory >> 20} MiB for good small inputs", flush=True)
-        results = processes.run_commands(inputs, lines_of_progress(len(inputs)))
-        return report(results, time.perf_counter() - began)
-    with Pool(options.jobs) as pool:
-        results = pool.run(inputs, lines_of_progress(len(inputs)))
+        seconds, memory = processes.allowance()
+        print(f"commands take {seconds:.1f} s and {memory >> 20} MiB for good small inputs", flush=True)
+        results = processes.run_commands(inputs, progress)
+    else:
+        with Pool(options.jobs) as pool:
+            results = pool.run(inputs, progress)
     return report(results, time.perf_counter() - began)
 
 
@@ -59,7 +58,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hostile", description=__doc__)
     parser.add_argument("--inputs", type=int, default=100_000, help="how many inputs (default: 100,000)")
     parser.add_argument("--seed", type=int, default=1, help="of all mutations")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="worker processes")
+    parser.add_argument("--jobs", type=int, default=cores(), help="worker processes")
     parser.add_argument("--doors", nargs="+", metavar="TEXT", help="only doors whose name contains one of these")
     parser.add_argument("--step", type=int, default=1, help="only every so many-th input of the corpus")
     parser.add_argument("--commands", action="store_true", help="commands alone, each input in a process of its own")
@@ -76,17 +75,15 @@ def replay(path: Path) -> int:
     return 0 if not detail else 1
 
 
-def lines_of_progress(total: int) -> Callable[[int, Result], None]:
+def show_progress(total: int) -> Callable[[int, Result], None]:
     """A function that prints a line for a failure, and one when some time has passed since the last."""
-    last = [time.monotonic()]
+    show_count = lines_of_progress("inputs")
 
     def show(done: int, result: Result) -> None:
         if result.outcome not in GOOD:
             first = result.detail.partition("\n")[0]
             print(f"{result.input.door}, {result.input.label}: {result.outcome}: {first}", file=sys.stderr, flush=True)
-        if time.monotonic() - last[0] >= EVERY:
-            last[0] = time.monotonic()
-            print(f"{done:,} of {total:,} inputs", file=sys.stderr, flush=True)
+        show_count(done, total)
 
     return show
 
@@ -94,17 +91,15 @@ def lines_of_progress(total: int) -> Callable[[int, Result], None]:
 def report(results: Sequence[Result], seconds: float) -> int:
     """Print a table by door and outcome, then the failures; return the exit code."""
     counts = Counter((result.input.door, result.outcome) for result in results)
-    doors = list(dict.fromkeys(result.input.door for result in results))
-    width = max(map(len, doors), default=4)
     slowest: dict[str, float] = {}
     for result in results:
         slowest[result.input.door] = max(slowest.get(result.input.door, 0.0), result.seconds)
+    width = max(map(len, slowest), default=4)
     print(f"{'door':{width}}", *(f"{outcome:>12}" for outcome in OUTCOMES), f"{'slowest':>9}")
-    for door in doors:
-        numbers = [counts[door, outcome] for outcome in OUTCOMES]
-        print(f"{door:{width}}", *(f"{number:12,}" for number in numbers), f"{slowest[door]:8.2f}s")
-    totals = [sum(counts[door, outcome] for door in doors) for outcome in OUTCOMES]
-    print(f"{'all':{width}}", *(f"{number:12,}" for number in totals))
+    for door, most in slowest.items():
+        print(f"{door:{width}}", *(f"{counts[door, outcome]:12,}" for outcome in OUTCOMES), f"{most:8.2f}s")
+    totals = Counter(result.outcome for result in results)
+    print(f"{'all':{width}}", *(f"{totals[outcome]:12,}" for outcome in OUTCOMES))
     bad = failed(results)
     cpu = sum(result.seconds for result in results)
     print(f"{len(results):,} inputs in {seconds:.0f} s, {cpu:.0f} s of processors; failures: {len(bad):,}")

@@ -1,10 +1,14 @@
-"""Doors of all public functions and methods: every parameter gets every awkward value, alone and with others."""
+"""Entry points of the package, found by looking, and doors of all that are public functions and methods.
+
+Every parameter gets every awkward value, alone and with others.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +17,14 @@ import shapely
 import contrada as ct
 from contrada.matching.store.tuning import Tuning
 from hostile.awkward import VALUES, made
-from hostile.enumeration import entry_points
 from hostile.registry import Door
 from hostile.use import use
 
+# Methods that Python calls for operators and that users' values reach.
+OPERATORS = frozenset(
+    ("__getitem__", "__contains__", "__eq__", "__or__", "__ror__", "__and__", "__rand__", "__sub__", "__le__")
+)
+READERS = ("read_messages", "read_subscriptions", "read_subscription_table", "read_zones", "read_changes")
 SQUARE = [(0, 0), (4, 0), (4, 4), (0, 4)]
 WKB = ct.Region.box(0, 0, 4, 4).to_wkb()
 POINT_WKB = ct.Point(1, 2).to_wkb()
@@ -105,16 +113,14 @@ TAKES_ARROW = (
     "read_regions", "read_points", "RegionArray.from_arrow", "RegionArray.from_wkb", "PointArray.from_arrow",
     "PointArray.from_wkb",
 )  # fmt: skip
+# What operators and enumerations, which are Python's, may raise.
+OF_PYTHON = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
+MADE_HERE = ("Explanation", "Simplification", "Matches", "ManyMatches", "Rejection", "Stats")
 # Why entry points take nothing from outside.
 REASONS = {
+    **dict.fromkeys(MADE_HERE, "made by the package alone"),
     "Column": "a name and nothing more; Constraint checks it",
-    "Explanation": "made by the package alone",
-    "Simplification": "made by the package alone",
     "SubscriberTable": "made by ForwardingTable.simplified",
-    "Matches": "made by the package alone",
-    "ManyMatches": "made by the package alone",
-    "Rejection": "made by the package alone",
-    "Stats": "made by the package alone",
     "FaultCode": "an enumeration of codes",
     "ValueType": "users derive from it; their methods are their own",
     "register_type": "users derive the type that it takes",
@@ -123,6 +129,53 @@ REASONS = {
     "Region._from_column": "wraps a column that the package has checked",
     "Simplification.plus": "adds up reports that the package made",
 }
+
+
+def entry_points() -> dict[str, Any]:
+    """Every entry point by name: `Region.from_wkt`, `contrada match`, `read_messages[cap]`."""
+    return dict(chain(_public(), _commands(), _others()))
+
+
+def _public() -> Iterator[tuple[str, Any]]:
+    for name in ct.__all__:
+        value = getattr(ct, name)
+        if inspect.isclass(value):
+            yield name, value
+            if not issubclass(value, BaseException):
+                yield from ((f"{name}.{method}", found) for method, found in _methods(value))
+        elif callable(value):
+            yield name, value
+
+
+def _methods(kind: type) -> Iterator[tuple[str, Any]]:
+    """The methods of a class that this package defines and that take something."""
+    ours = [base for base in kind.__mro__ if base.__module__.startswith("contrada")]
+    for name, value in chain.from_iterable(vars(base).items() for base in ours):
+        function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        if inspect.isfunction(function) and (name in OPERATORS or not name.startswith("_")):
+            yield name, value
+
+
+def _commands() -> Iterator[tuple[str, Any]]:
+    import typer
+
+    from contrada.cli.main import app
+
+    todo = [("contrada", typer.main.get_command(app))]
+    for name, command in todo:
+        if inner := getattr(command, "commands", None):
+            todo += [(f"{name} {each}", found) for each, found in inner.items()]
+        else:
+            yield name, command
+
+
+def _others() -> Iterator[tuple[str, Any]]:
+    from contrada import pipeline
+    from contrada.formats.records import FORMATS
+
+    yield from ((f"{reader}[{format}]", reader) for reader in READERS for format in FORMATS)
+    yield from ((f"pipeline.{name}", name) for name in pipeline.__all__)
+    yield "overlay frames", None
 
 
 def parameters(entry: str, value: Any) -> list[str]:
@@ -145,33 +198,27 @@ def reason_for(entry: str, value: Any) -> str | None:
         return "an error takes what the package gives it"
     if entry.startswith("ValueType."):
         return REASONS["ValueType"]
-    if entry in REASONS:
-        return REASONS[entry]
-    return None if parameters(entry, value) else "takes nothing"
+    return REASONS.get(entry) or (None if parameters(entry, value) else "takes nothing")
 
 
 def drive(entry: str, value: Any, case: Mapping[str, Any]) -> object:
     """Call an entry point with good values but for those of the case, and use what it returns."""
-    bound: dict[str, Any] = {}
-    for parameter in parameters(entry, value):
-        if parameter in case:
-            bound[parameter] = made(case[parameter])
-        elif (name := good_name(entry, parameter)) is not None:
-            bound[parameter] = GOOD[name]
     owner, _, method = entry.partition(".")
     call: Callable[..., Any] = value
     if method:
-        call = getattr(
-            getattr(ct, owner) if isinstance(value, classmethod | staticmethod) else SUBJECTS[owner](), method
-        )
+        is_static = isinstance(value, classmethod | staticmethod)
+        call = getattr(getattr(ct, owner) if is_static else SUBJECTS[owner](), method)
+    taken = set(parameters(entry, value))
     positional, named = [], {}
     for name, parameter in inspect.signature(call).parameters.items():
-        if name not in bound:
+        good = good_name(entry, name)
+        if name not in taken or (name not in case and good is None):
             continue
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD, parameter.VAR_POSITIONAL):
-            positional.append(bound[name])
+        given = made(case[name]) if name in case else GOOD[good]
+        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
+            named[name] = given
         else:
-            named[name] = bound[name]
+            positional.append(given)
     return use(call(*positional, **named))
 
 
@@ -179,9 +226,8 @@ def corpus(entry: str, value: Any) -> dict[str, dict[str, Any]]:
     """Good values, then every awkward value for every parameter."""
     found: dict[str, dict[str, Any]] = {"good": {}}
     for parameter in parameters(entry, value):
-        names = [
-            name for name in VALUES if name != BROKEN or (entry in TAKES_ARROW and parameter in ("values", "source"))
-        ]
+        may_break = entry in TAKES_ARROW and parameter in ("values", "source")
+        names = [name for name in VALUES if name != BROKEN or may_break]
         found.update({f"{parameter}: {name}": {parameter: name} for name in names})
         if parameter in SEQUENCES:
             found.update({f"{parameter}: list of {name}": {parameter: [name]} for name in names if name != BROKEN})
@@ -209,11 +255,5 @@ def refusals(entry: str) -> tuple[type[BaseException], ...]:
     if entry in ("ForwardingTable.simplify", "ForwardingTable.simplified"):
         return (TypeError,)  # what `progress`, a function of the caller, raises
     if entry.rpartition(".")[2].startswith("__") or entry.startswith("Relation"):
-        return (
-            TypeError,
-            ValueError,
-            LookupError,
-            ArithmeticError,
-            RecursionError,
-        )  # operators and enumerations are Python's
+        return OF_PYTHON
     return (OSError,) if "path" in entry or entry.rpartition(".")[2] in ("open", "save", "verify") else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import UserDict
 from collections.abc import Callable
+from copy import deepcopy
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -18,69 +19,40 @@ import shapely
 
 import contrada as ct
 
-
-class LyingText(str):
-    """Text that says that it is longer than it is."""
-
-    def __len__(self) -> int:
-        return 1000
-
-
-class LyingList(list):  # type: ignore[type-arg]
-    """A list that says that it is longer than it is."""
-
-    def __len__(self) -> int:
-        return 1000
+FLOOD = {"severity": 4, "kind": "flood"}
+LIES: dict[str, Callable[[], Any]] = {
+    "__len__": lambda: 1000,
+    "__iter__": lambda: iter(["no", "such", "name"]),
+    "__contains__": lambda: True,
+    "__getitem__": object,
+    "get": lambda: [object()],
+    "keys": lambda: ["no", "such", "name", 5],
+    "values": lambda: None,
+    "items": lambda: [("a", 1, 2), 5],
+}
 
 
-class LyingDict(dict):  # type: ignore[type-arg]
-    """A dict one of whose methods lies or raises."""
+def lying(content: Any, method: str = "__len__", is_raising: bool = False) -> Any:
+    """The content as an object of a derived class, one of whose methods lies or raises."""
+    kind = type(content)
 
-    def __init__(self, what: str, how: str) -> None:
-        super().__init__({"severity": 4, "kind": "flood"})
-        self.what, self.how = what, how
+    def answer(name: str) -> Callable[..., Any]:
+        def call(self: Any, *arguments: Any) -> Any:
+            if name != method:
+                return getattr(kind, name)(self, *arguments)
+            if is_raising:
+                raise KeyError(name)
+            return LIES[name]()
 
-    def _answer(self, what: str, lie: Any, truth: Any) -> Any:
-        if what != self.what:
-            return truth
-        if self.how == "raises":
-            raise KeyError(what)
-        return lie
+        return call
 
-    def __len__(self) -> int:
-        length: int = self._answer("len", 1000, super().__len__())
-        return length
-
-    def __iter__(self) -> Any:
-        return self._answer("iter", iter(["no", "such", "name"]), super().__iter__())
-
-    def __contains__(self, name: object) -> bool:
-        found: bool = self._answer("contains", True, super().__contains__(name))
-        return found
-
-    def __getitem__(self, name: Any) -> Any:
-        return self._answer("getitem", object(), super().__getitem__(name))
-
-    def get(self, name: Any, default: Any = None) -> Any:
-        """Return a value, or lie."""
-        return self._answer("get", [object()], super().get(name, default))
-
-    def keys(self) -> Any:
-        """Return the names, or lie."""
-        return self._answer("keys", ["no", "such", "name", 5], super().keys())
-
-    def values(self) -> Any:
-        """Return the values, or lie."""
-        return self._answer("values", None, super().values())
-
-    def items(self) -> Any:
-        """Return pairs, or lie."""
-        return self._answer("items", [("a", 1, 2), 5], super().items())
+    return type("Lying", (kind,), {name: answer(name) for name in LIES if hasattr(kind, name)})(content)
 
 
-METHODS = ("len", "iter", "contains", "getitem", "get", "keys", "values", "items")
 LYING: dict[str, Callable[[], Any]] = {
-    f"dict whose {what} {how}": partial(LyingDict, what, how) for what in METHODS for how in ("lies", "raises")
+    f"dict whose {method.strip('_')} {how}": partial(lying, FLOOD, method, is_raising=how == "raises")
+    for method in LIES
+    for how in ("lies", "raises")
 }
 
 
@@ -115,7 +87,7 @@ def _broken_binary() -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"abcde")])
 
 
-# Values that cannot be changed, named after their types and places.
+# Values that are named after their types and places; each call gets a copy.
 PLAIN: tuple[Any, ...] = (
     None, True, 0, 5, -1, 10**400, 10**5000, 1 << 63, 2.5, float("nan"), float("-inf"),
     "", "text", "a\ud800b", "a\0b", "9" * 5000, "ab" * 100_000, "(" * 50_000, "EPSG:4326", "EPSG:25832",
@@ -125,49 +97,32 @@ PLAIN: tuple[Any, ...] = (
     datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23))), date(1, 1, 1), timedelta(days=999_999_999),
     Path("not there"), Path("."), np.float32(1.5), np.float16("nan"), np.int8(-5), np.bool_(True), np.str_("text"),
     np.bytes_(b"\xff"), np.datetime64("NaT"), np.datetime64(1 << 60, "as"),
-    ct.Relation.OVERLAPS, ct.RelationSet.NONE, ct.Column("severity"),
+    ct.Relation.OVERLAPS, ct.RelationSet.NONE, ct.Column("severity"), ct.Region.box(0, 0, 1, 1), ct.Point(0, 0),
+    ct.Constraint("severity", ">=", 3), ct.Filter([ct.Constraint("severity", ">=", 3)]), ct.parse("a = 1 OR b = 2"),
+    bytearray(b"rubbish"), [], [1, "a", None], [None], [[], [[]]], [[1, 2], [3], 4], {1, 2}, {}, {"a": 1, 5: None},
+    {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}, {"type": "Polygon", "coordinates": None},
+    {"type": "Point", "coordinates": [10**400, 10**5000]}, UserDict({"severity": 4}), ValueError("x"),
+    io.BytesIO(b"rubbish"), io.StringIO("rubbish"),
+)  # fmt: skip
+# Values of arrays, whose types are theirs.
+FILLS = (np.nan, np.float16(1), np.array(1, ">f8"), 1j, True, 1 << 63, 10**400, None, "x", b"x", np.datetime64("NaT"))
+SHAPES = (
+    "POLYGON((0 0, 1 0, 1 1, 0 1, 0 0))", "POLYGON EMPTY", "POLYGON((0 0, 2 2, 2 0, 0 2, 0 0))", "LINESTRING(0 0, 1 1)",
+    "GEOMETRYCOLLECTION(POINT(0 0), POLYGON((0 0, 1 0, 1 1, 0 1, 0 0)))", "POINT(NaN NaN)", "POINT Z(1 2 3)",
 )  # fmt: skip
 VALUES: dict[str, Callable[[], Any]] = {
-    **{f"{type(value).__name__} {k}": partial(lambda value: value, value) for k, value in enumerate(PLAIN)},
-    "bytearray": lambda: bytearray(b"rubbish"),
+    **{f"{type(value).__name__} {k}": partial(deepcopy, value) for k, value in enumerate(PLAIN)},
     "memoryview": lambda: memoryview(b"rubbish"),
-    "empty list": list,
-    "list": lambda: [1, "a", None],
-    "list of none": lambda: [None],
-    "list of lists": lambda: [[], [[]]],
     "list in itself": _itself,
     "deep list": lambda: deep(lambda value: [value]),
     "deep dict": lambda: deep(lambda value: {"a": value}),
-    "ragged": lambda: [[1, 2], [3], 4],
-    "set": lambda: {1, 2},
-    "empty dict": dict,
-    "dict": lambda: {"a": 1, 5: None},
-    "geojson": lambda: {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]},
-    "geojson of none": lambda: {"type": "Polygon", "coordinates": None},
-    "geojson of digits": lambda: {"type": "Point", "coordinates": [10**400, 10**5000]},
-    "user dict": lambda: UserDict({"severity": 4}),
     "object": object,
     "generator": lambda: (k for k in range(3)),
-    "exception": lambda: ValueError("x"),
-    "stream": lambda: io.BytesIO(b"rubbish"),
-    "text stream": lambda: io.StringIO("rubbish"),
     "array": lambda: np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
-    "array without dimension": lambda: np.array(5.0),
-    "array of one dimension": lambda: np.arange(5),
-    "array of five dimensions": lambda: np.zeros((1, 2, 1, 2, 1)),
-    "empty array": lambda: np.empty((0, 2)),
-    "array of halves": lambda: np.ones((3, 2), np.float16),
-    "array in big endian": lambda: np.ones((3, 2), ">f8"),
-    "array of complex": lambda: np.ones((3, 2), np.complex128),
-    "array of bool": lambda: np.ones((3, 2), bool),
-    "array of unsigned": lambda: np.full((3, 2), (1 << 64) - 1, np.uint64),
-    "array of objects": lambda: np.array([[None, "a"], [object(), 10**400]], object),
-    "array of text": lambda: np.array([["0", "0"], ["1", "x"]]),
-    "array of bytes": lambda: np.array([b"\xff", b"abc"]),
-    "array of times": lambda: np.array(["NaT", "2024-01-01"], "datetime64[ns]"),
+    **{f"array of shape {shape}": partial(np.zeros, shape) for shape in ((), (5,), (0, 2), (1, 2, 1, 2, 1))},
+    **{f"array of {value!r}"[:40]: partial(np.full, (3, 2), value) for value in FILLS},
     "array of records": lambda: np.zeros(3, [("x", "f8"), ("y", "i4")]),
     "array with steps": lambda: np.zeros((6, 4))[::2, ::2],
-    "array of nan": lambda: np.full((3, 2), np.nan),
     "masked array": lambda: np.ma.masked_array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0, 0], [0, 1], [0, 0]]),
     "arrow nulls": lambda: pa.nulls(3),
     "arrow text": lambda: pa.array(["POLYGON((0 0, 1 0, 0 1, 0 0))", None, ""]),
@@ -184,27 +139,16 @@ VALUES: dict[str, Callable[[], Any]] = {
     "arrow table": lambda: pa.table({"geometry": pa.array([b"", None]), "severity": pa.array([1, None])}),
     "arrow table of names": lambda: pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]),
     "empty arrow table": lambda: pa.table({}),
-    "shapely polygon": lambda: shapely.box(0, 0, 1, 1),
-    "shapely nothing": shapely.Polygon,
-    "shapely bow tie": lambda: shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]),
-    "shapely collection": lambda: shapely.GeometryCollection([shapely.Point(0, 0), shapely.box(0, 0, 1, 1)]),
-    "shapely line": lambda: shapely.LineString([(0, 0), (1, 1)]),
-    "shapely nan": lambda: shapely.Point(float("nan"), float("nan")),
-    "shapely z": lambda: shapely.Point(1, 2, 3),
+    **{f"shapely {text}": partial(shapely.from_wkt, text) for text in SHAPES},
     "shapely array": lambda: np.array([shapely.box(0, 0, 1, 1), None, shapely.Point()], object),
-    "region": lambda: ct.Region.box(0, 0, 1, 1),
-    "point": lambda: ct.Point(0, 0),
     "region array": lambda: ct.RegionArray.from_regions([ct.Region.box(0, 0, 1, 1)] * 2),
     "empty region array": lambda: ct.RegionArray.from_wkt([]),
     "point array": lambda: ct.PointArray([[0, 0], [1, 1], [2, 2]]),
-    "constraint": lambda: ct.Constraint("severity", ">=", 3),
     "template": lambda: ct.Constraint("area", ct.Relation.OVERLAPS, ct.Column("geometry")),
-    "filter": lambda: ct.Filter([ct.Constraint("severity", ">=", 3)]),
-    "predicate": lambda: ct.Predicate([]),
     "table": ct.ForwardingTable,
     "own type": Own,
-    "lying text": lambda: LyingText("POLYGON((0 0, 1 0, 0 1, 0 0))"),
-    "lying list": lambda: LyingList([1, 2]),
+    "lying text": partial(lying, "POLYGON((0 0, 1 0, 0 1, 0 0))"),
+    "lying list": partial(lying, [1, 2]),
     **{name: make for name, make in LYING.items() if "items" in name or "len" in name},
     "shape of itself": Shape,
 }

@@ -4,93 +4,71 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
+import shlex
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import chdir, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from hostile.files import CORPORA, line
-from hostile.gis_files import file_name
+from hostile.files import CORPORA, file_name, line
 from hostile.language_doors import text_corpus
+from hostile.mutation import encoded
 from hostile.registry import Door
 
 EXITS = (0, 1, 2, 130, 141)
 ODD = ("", "-", "--", "not there", "\udcff", "a\nb", "9" * 400, "NaN", "-1", "1e400", "☃", "../..", "'", "a" * 5000)
 # Commands that start Java or a network are given only what they must refuse before that.
-REFUSED_EARLY = {
-    "contrada ingest": [
-        ["not there", "out"], ["m.ndjson"], ["m.ndjson", "taken"], ["m.ndjson", "out", "--buffer", "x"],
-    ],
-    "contrada stream": [
-        ["in", "--checkpoint", "c"], ["in", "not there", "--checkpoint", "c", "--output", "o"],
-        ["in", "--checkpoint", "c", "--output", "o", "--format", "x"],
-        ["in", "--checkpoint", "c", "--output", "o", "--once", "--every", "2 seconds"],
-        ["in", "--checkpoint", "c", "--output", "o", "--files", "0"],
-    ],
-    "contrada demo": [["--data", "not there"], ["--scale", "0"], ["--scale", "nan"], ["--seed", "x"]],
-    "contrada overlay peer": [
-        ["--subscribe", "rubbish ("], ["--subscribe", "a = 1", "--listen", "rubbish"],
-        ["--subscribe", "a = 1", "--degree", "1,1"], ["--subscribe", "a = 1", "--split", "x"],
-        ["--subscribe", "a = 1", "--listen", "127.0.0.1:99999999"], ["--subscribe", "a = 1", "--period", "nan"],
-        ["--subscribe", "a = 1", "--listen", "\udcff:1"], ["--subscribe", "a = 1", "--join", "..:1"],
-        ["--subscribe", "a = 1", "--secret-file", "not there"], ["--subscribe", "a = 1", "--tls-cert", "m.ndjson"],
-        ["--subscribe", "a = 1", "--dimensions", ","],
-    ],
-    "contrada overlay publish": [
-        ["{}", "--to", "rubbish"], ["{}", "--to", "127.0.0.1:0"], ["{}", "--to", ":"], ["{}", "--to", "127.0.0.1:x"],
-        ["{}", "--to", ("a" * 70) + ".b:1"], ["{}", "--to", "127.0.0.1:1"], ["{}", "--to", "\udcff:1"],
-    ],
-    "contrada overlay simulate": [
-        ["--degree", "x"], ["--degree", "1,1"], ["--degree", "9" * 5000 + ",1"], ["--distribution", "x"],
-        ["--distribution", "zipf-0:0"], ["--dimensions", "0"], ["--subscriptions", "5", "--messages", "2", "--json"],
-    ],
-    "contrada overlay churn": [
-        ["--peers", "0"], ["--seconds", "-1"], ["--latency", "nan"], ["--loss", "2"], ["--distribution", "x"],
-        ["--peers", "3", "--seconds", "1", "--json"],
-    ],
-    "contrada overlay evaluate": [["--seeds", "0"], ["--scale", "nan"], ["--scale", "2"]],
-    "contrada overlay show": [["not there"], ["m.ndjson"], ["--rubbish"]],
-    "contrada experiment cover-figures": [["--rubbish"], ["--seed", "x"]],
-    "contrada experiment cover-tables": [["--rubbish"], ["--seed", "x"]],
-    "contrada doctor": [["--json"], [], ["--rubbish"]],
+REFUSED_EARLY: dict[str, tuple[str, ...]] = {
+    "ingest": ("'not there' out", "m.ndjson", "m.ndjson taken", "m.ndjson out --buffer x"),
+    "stream": (
+        "in --checkpoint c", "in 'not there' --checkpoint c --output o",
+        *(f"in --checkpoint c --output o {more}" for more in ("--format x", "--once --every '2 seconds'", "--files 0")),
+    ),
+    "demo": ("--data 'not there'", "--scale 0", "--scale nan", "--seed x"),
+    "overlay peer": ("--subscribe 'rubbish ('", *(
+        f"--subscribe 'a = 1' {more}" for more in (
+            "--listen rubbish", "--listen 127.0.0.1:99999999", "--listen \udcff:1", "--join ..:1", "--degree 1,1",
+            "--split x", "--period nan", "--secret-file 'not there'", "--tls-cert m.ndjson", "--dimensions ,",
+        )
+    )),
+    "overlay publish": tuple(f"{{}} --to {to}" for to in (
+        "rubbish", "127.0.0.1:0", ":", "127.0.0.1:x", f"{'a' * 70}.b:1", "127.0.0.1:1", "\udcff:1",
+    )),
+    "overlay simulate": (
+        "--degree x", "--degree 1,1", f"--degree {'9' * 5000},1", "--distribution x", "--distribution zipf-0:0",
+        "--dimensions 0", "--subscriptions 5 --messages 2 --json",
+    ),
+    "overlay churn": (
+        "--peers 0", "--seconds -1", "--latency nan", "--loss 2", "--distribution x", "--peers 3 --seconds 1 --json",
+    ),
+    "overlay evaluate": ("--seeds 0", "--scale nan", "--scale 2"),
+    "overlay show": ("'not there'", "m.ndjson", "--rubbish"),
+    "experiment cover-figures": ("--rubbish", "--seed x"),
+    "experiment cover-tables": ("--rubbish", "--seed x"),
+    "doctor": ("--json", "", "--rubbish"),
 }  # fmt: skip
 
 
 def command_doors() -> Iterator[Door]:
     """A door for every command."""
-    yield Door("contrada match", ("contrada match",), _run, match_corpus, 3)
-    yield Door("contrada check", ("contrada check",), _run, check_corpus, 2)
-    yield Door("contrada simplify", ("contrada simplify",), _run, simplify_corpus, 1.5)
-    for command in REFUSED_EARLY:
-        yield Door(command, (command,), _run, partial(early_corpus, command), 0)
-
-
-@cache
-def _app() -> Any:
-    from contrada.cli.main import app
-
-    return app
+    early = ((command, partial(early_corpus, command), 0) for command in REFUSED_EARLY)
+    for command, corpus, weight in (
+        ("match", match_corpus, 3), ("check", check_corpus, 2), ("simplify", simplify_corpus, 1.5), *early,
+    ):  # fmt: skip
+        yield Door(f"contrada {command}", (f"contrada {command}",), _run, corpus, weight)
 
 
 def _run(case: dict[str, Any]) -> object:
     """Run a command in a directory with the files of the case."""
-    from typer.testing import CliRunner
+    from console import contrada
 
-    words = words_of(case)
-    home = os.getcwd()
-    folder = tempfile.mkdtemp(dir=home)
-    os.chdir(folder)
-    try:
+    with tempfile.TemporaryDirectory(dir=os.getcwd(), ignore_cleanup_errors=True) as folder, chdir(folder):
         write_files(case, Path("."))
-        result = CliRunner().invoke(_app(), words, input=_bytes(case.get("stdin")))
-    finally:
-        os.chdir(home)
-        shutil.rmtree(folder, ignore_errors=True)
+        result = contrada(*words_of(case), input=bytes_of(case.get("stdin")))
     error = result.exception
     if error is not None and not isinstance(error, SystemExit):
         raise error
@@ -100,9 +78,11 @@ def _run(case: dict[str, Any]) -> object:
 
 
 def words_of(case: dict[str, Any]) -> list[str]:
-    """The words of a case, as a shell would pass them."""
-    command = [str(word) for word in case.get("command", [])]
-    return command + [_word(word) for word in _listed(case.get("words"))]
+    """The words of a case as the system hands them over: no NUL, what is not UTF-8 as Python has it."""
+    given = case.get("words")
+    texts = [word if isinstance(word, str) else str(word)[:1000] for word in (given if isinstance(given, list) else [])]
+    data = [text.encode("utf-8", "surrogatepass").replace(b"\0", b"") for text in texts]
+    return [word.decode("utf-8", "surrogateescape")[:100_000] for word in data]
 
 
 def write_files(case: dict[str, Any], folder: Path) -> None:
@@ -116,27 +96,24 @@ def write_files(case: dict[str, Any], folder: Path) -> None:
     (folder / "taken" / "file").touch()
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _word(word: Any) -> str:
-    """A word as the system hands it over: no NUL, what is not UTF-8 as Python has it."""
-    text = word if isinstance(word, str) else str(word)[:1000]
-    return text.encode("utf-8", "surrogatepass").replace(b"\0", b"").decode("utf-8", "surrogateescape")[:100_000]
-
-
-def _bytes(value: Any) -> bytes | None:
+def bytes_of(value: Any) -> bytes | None:
+    """The value if it is bytes, which a mutation need not leave it."""
     return value if isinstance(value, bytes) else None
 
 
-def _case(command: str, words: list[str], files: dict[str, bytes] | None = None, **more: bytes) -> dict[str, Any]:
-    return {"command": command.split(), "words": words, "files": files or {}, **more}
+def case_of(command: str, *words: str, files: dict[str, bytes] | None = None, **more: bytes) -> dict[str, Any]:
+    """A case: a command as it is typed, further words as they are, and files."""
+    return {"words": [*shlex.split(command), *words], "files": files or {}, **more}
 
 
 MESSAGES = line() + b"\n" + line(key="k2", severity=1)
 SUBSCRIPTIONS = line(wind=None) + b"\n" + line(key="k2", filter="kind = 'flood'")
-TEMPLATE = ["--template", "S_INTERSECTS(geometry, $geometry) AND severity >= $severity"]
+GOOD_FILES = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS}
+TEMPLATE = "--template 'S_INTERSECTS(geometry, $geometry) AND severity >= $severity'"
+OPTIONS = (
+    "--template", "--key", "--id", "--messages-format", "--times", "--zones", "--crs", "--to-crs", "--buffer",
+    "--output", "--format", "--by", "--explain", "--limit", "--reject", "--threads", "--plan",
+)  # fmt: skip
 
 
 @cache
@@ -145,27 +122,20 @@ def match_corpus() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for format, corpus in CORPORA.items():
         for name, data in corpus().items():
-            for use in ("messages", "subscriptions", "template") if not callable(data) else ("messages",):
-                found[f"{format} as {use}: {name}"] = _match_case(format, use, data)
+            for use in MATCH_WORDS if not callable(data) else ("messages",):
+                case = partial(_match_case, format, use, data)
+                found[f"{format} as {use}: {name}"] = case if callable(data) else case()
     for name, packed in packed_files().items():
-        words, files = [name, "s.ndjson", "--reject", "bad.ndjson"], {"s.ndjson": SUBSCRIPTIONS, name: packed}
-        found[f"packed: {name}"] = _case("match", words, files)
-    good = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS}
-    base = ["m.ndjson", "s.ndjson"]
-    options = (
-        "--template", "--key", "--id", "--messages-format", "--times", "--zones", "--crs", "--to-crs", "--buffer",
-        "--output", "--format", "--by", "--explain", "--limit", "--reject", "--threads", "--plan",
-    )  # fmt: skip
-    for option in options:
-        for k, word in enumerate(ODD):
-            found[f"{option} {k}"] = _case("match", [*base, option, word], good)
+        words = f"match {name} s.ndjson --reject bad.ndjson"
+        found[f"packed: {name}"] = case_of(words, files={"s.ndjson": SUBSCRIPTIONS, name: packed})
+    good = partial(case_of, files=GOOD_FILES)
     for k, word in enumerate(ODD):
-        found[f"words {k}"] = _case("match", [word, "s.ndjson"], good)
+        found |= {f"{option} {k}": good("match m.ndjson s.ndjson", option, word) for option in OPTIONS}
+        found[f"words {k}"] = good("match", word, "s.ndjson")
     for suffix in ("csv", "parquet", "arrow", "json", "x"):
-        words = [*base, "--output", f"o.{suffix}", "--reject", "bad.ndjson"]
-        found[f"output {suffix}"] = _case("match", words, good)
-    found["standard input"] = _case("match", ["-", "s.ndjson"], good, stdin=MESSAGES)
-    found["explain"] = _case("match", [*base, "--explain", "k1"], good)
+        found[f"output {suffix}"] = good(f"match m.ndjson s.ndjson --output o.{suffix} --reject bad.ndjson")
+    found["standard input"] = good("match - s.ndjson", stdin=MESSAGES)
+    found["explain"] = good("match m.ndjson s.ndjson --explain k1")
     return found
 
 
@@ -187,29 +157,30 @@ def packed_files() -> dict[str, bytes]:
     }
 
 
-def _match_case(format: str, use: str, data: Any) -> Any:
-    def case(content: bytes) -> dict[str, Any]:
-        name = file_name(format, content)
-        files = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS, name: content}
-        words = {
-            "messages": [name, "s.ndjson", "--messages-format", format, "--reject", "bad.ndjson"],
-            "subscriptions": ["m.ndjson", name, "--subscriptions-format", format],
-            "template": ["m.ndjson", name, "--subscriptions-format", format, *TEMPLATE],
-        }[use]
-        return _case("match", [*words, "--threads", "1"], files)
-
-    return partial(lambda make: case(make()), data) if callable(data) else case(data)
+MATCH_WORDS = {
+    "messages": "{name} s.ndjson --messages-format {format} --reject bad.ndjson",
+    "subscriptions": "m.ndjson {name} --subscriptions-format {format}",
+    "template": f"m.ndjson {{name}} --subscriptions-format {{format}} {TEMPLATE}",
+}
 
 
-def _small_files(*words: str) -> dict[str, Any]:
+def _match_case(format: str, use: str, data: Any) -> dict[str, Any]:
+    """`contrada match` with such a file; the data may be a function that makes it."""
+    content = data() if callable(data) else data
+    name = file_name(format, content)
+    words = MATCH_WORDS[use].format(name=name, format=format)
+    return case_of(f"match {words} --threads 1", files={**GOOD_FILES, name: content})
+
+
+def _small_files(command: str) -> dict[str, Any]:
     """A command with each small file of every format as its last word."""
-    found: dict[str, Any] = {}
-    for format, corpus in CORPORA.items():
-        for name, data in corpus().items():
-            if not callable(data):
-                file = file_name(format, data)
-                found[f"{format}: {name}"] = _case(words[0], [*words[1:], file], {file: data})
-    return found
+    files = {
+        f"{format}: {name}": (file_name(format, data), data)
+        for format, corpus in CORPORA.items()
+        for name, data in corpus().items()
+        if not callable(data)
+    }
+    return {name: case_of(command, file, files={file: data}) for name, (file, data) in files.items()}
 
 
 @cache
@@ -218,19 +189,14 @@ def check_corpus() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, text in text_corpus().items():
         if callable(text):
-            found[f"from a file: {name}"] = partial(_check_file, text)
+            found[f"from a file: {name}"] = lambda text=text: case_of("check @f", files={"f": encoded(text())})
         else:
-            found[f"text: {name}"] = _case("check", [text])
-            found[f"standard input: {name}"] = _case("check", ["-"], stdin=text.encode("utf-8", "surrogatepass"))
-    found |= _small_files("check", "--file")
+            found[f"text: {name}"] = case_of("check", text)
+            found[f"standard input: {name}"] = case_of("check -", stdin=encoded(text))
+    found |= _small_files("check --file")
     for k, word in enumerate(ODD):
-        found[f"odd {k}"] = _case("check", [word])
-        found[f"odd file {k}"] = _case("check", [f"@{word}"])
+        found |= {f"odd {k}": case_of("check", word), f"odd file {k}": case_of("check", f"@{word}")}
     return found
-
-
-def _check_file(text: Any) -> dict[str, Any]:
-    return _case("check", ["@f"], {"f": text().encode("utf-8", "surrogatepass")})
 
 
 @cache
@@ -238,14 +204,13 @@ def simplify_corpus() -> dict[str, Any]:
     """Files of subscriptions."""
     found = _small_files("simplify")
     for k, word in enumerate(ODD):
-        found[f"odd {k}"] = _case("simplify", [word])
-        words = ["s.ndjson", "--output", word]
-        found[f"output {k}"] = _case("simplify", words, {"s.ndjson": SUBSCRIPTIONS})
+        found[f"odd {k}"] = case_of("simplify", word)
+        found[f"output {k}"] = case_of("simplify s.ndjson --output", word, files={"s.ndjson": SUBSCRIPTIONS})
     return found
 
 
 def early_corpus(command: str) -> dict[str, Any]:
     """Words that a command refuses, or small runs."""
-    path, files = command.removeprefix("contrada "), {"m.ndjson": MESSAGES}
-    found = {f"words {k}": _case(path, each, files) for k, each in enumerate(REFUSED_EARLY[command])}
-    return {"help": _case(path, ["--help"]), **found}
+    words = {f"words {k}": given for k, given in enumerate(REFUSED_EARLY[command])}
+    given = {"help": "--help", **words}
+    return {name: case_of(f"{command} {more}", files={"m.ndjson": MESSAGES}) for name, more in given.items()}

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from itertools import chain
+import ctypes
+from collections import deque
+from collections.abc import Callable
+from itertools import chain, repeat
 
 import contrada as ct
-from hostile.arguments import argument_doors, reason_for
+from hostile.arguments import argument_doors, entry_points, reason_for
 from hostile.command_doors import command_doors
-from hostile.enumeration import entry_points
 from hostile.file_doors import file_doors
-from hostile.geometry_doors import geometry_doors
+from hostile.geometries import geometry_doors
 from hostile.language_doors import language_doors
 from hostile.overlay_doors import overlay_doors
 from hostile.registry import Door
 from hostile.saved_doors import saved_doors
-from hostile.self_test import SELF_TEST
 
+# A door that misbehaves on demand: whatever the runner is to notice must be noticed.
+MISBEHAVIOURS: dict[str, Callable[[], object]] = {
+    "answer": lambda: "answer",
+    "refuse": lambda: ct.parse("("),
+    "raise": lambda: {}["raise"],
+    "crash": lambda: ctypes.string_at(0),
+    "spin": lambda: deque(repeat(0), maxlen=0),
+    "memory": lambda: len(bytearray(1100 << 20)),
+    "exhaust": lambda: bytearray(1 << 40),
+}
+GOOD = {"answer": "answer", "refuse": "refuse"}
+SELF_TEST = Door("self test", (), lambda what: MISBEHAVIOURS[what](), lambda: GOOD, 0)
 DOORS: dict[str, Door] = {
     door.name: door
     for door in chain(
@@ -30,15 +43,11 @@ SPARK = "runs on Spark, whose jobs are tested in tests/pipeline; the readers tha
 def uncovered() -> dict[str, str]:
     """Entry points with neither a door nor a reason."""
     covered = {entry for door in DOORS.values() for entry in door.entries}
-    return {
-        entry: "no corpus"
-        for entry, value in entry_points().items()
-        if entry not in covered and not _reason(entry, value)
-    }
+    left = {entry: value for entry, value in entry_points().items() if entry not in covered}
+    return {entry: "no corpus" for entry, value in left.items() if not _reason(entry, value)}
 
 
 def _reason(entry: str, value: object) -> str | None:
     if entry.startswith("pipeline."):
         return SPARK
-    is_public = entry.partition(".")[0] in ct.__all__
-    return reason_for(entry, value) if is_public else None
+    return reason_for(entry, value) if entry.partition(".")[0] in ct.__all__ else None

@@ -6,7 +6,6 @@ import contextlib
 import io
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import contrada as ct
@@ -14,8 +13,7 @@ from contrada.formats.messages import message_of
 from contrada.formats.reading import Read, Rejected, read_messages, read_zones
 from contrada.formats.subscriptions import read_subscription_table, read_subscriptions
 from hostile.arguments import table
-from hostile.files import CORPORA
-from hostile.gis_files import file_of
+from hostile.files import CORPORA, file_of
 from hostile.registry import Door
 
 ZONES = {("UGC", "CAZ041"): ct.Region([(0.01 * k * k, k) for k in range(60)], crs="OGC:CRS84")}
@@ -41,7 +39,7 @@ def _source(format: str, data: bytes) -> Any:
 
 def check_rejections(found: list[Any]) -> None:
     """Every rejection has a reason that can be written as a line of UTF-8."""
-    for item in islice(found, 1000):
+    for item in found[:1000]:
         if isinstance(item, Rejected):
             assert item.reason, item
             f"{item.source} {item.reason} {item.raw}".encode("utf-8", "surrogatepass")
@@ -54,14 +52,11 @@ def _messages(format: str, data: bytes, **options: Any) -> object:
     check_rejections(found)
     if options:
         return found
-    matched, count = table(), 0
-    for item in islice((item for item in found if isinstance(item, Read)), MATCHED):
-        try:
-            count += len(matched.match(item.message))
-        except ct.ContradaError:
-            continue
-    messages = [item.message for item in found if isinstance(item, Read)][: 10 * MATCHED]
-    return count, matched.match_many(messages, by="subscription", threads=1)
+    matched, messages = table(), [item.message for item in found if isinstance(item, Read)]
+    for message in messages[:MATCHED]:
+        with contextlib.suppress(ct.ContradaError):
+            len(matched.match(message))
+    return matched.match_many(messages[: 10 * MATCHED], by="subscription", threads=1)
 
 
 def _subscriptions(format: str, data: bytes) -> object:
@@ -69,7 +64,7 @@ def _subscriptions(format: str, data: bytes) -> object:
         found = list(read_subscriptions(source, format))
     check_rejections(found)
     made = ct.ForwardingTable()
-    for item in islice((item for item in found if not isinstance(item, Rejected)), MATCHED):
+    for item in [item for item in found if not isinstance(item, Rejected)][:MATCHED]:
         try:
             made.subscribe(item.subscriber, item.filter, item.key, replace=True)
         except ct.ContradaError as error:
@@ -98,14 +93,12 @@ def _changes(format: str, data: bytes) -> object:
     names = {"geojsonseq": "geojsons", "cap": "xml"}
     found = list(read_changes(io.BytesIO(data), f"changes.{names.get(format, format)}"))
     check_rejections(found)
-    made = table()
-    applied = apply_changes(made, found[: 10 * MATCHED], ("string", "string"))
-    return len(applied.changes), [change.line() for change in applied.changes]
+    applied = apply_changes(table(), found[: 10 * MATCHED], ("string", "string"))
+    return [change.line() for change in applied.changes]
 
 
 def _message(data: bytes) -> object:
-    message = message_of(data, times=["onset"])
-    return table().match(message)
+    return table().match(message_of(data, times=["onset"]))
 
 
 DRIVERS: dict[str, tuple[Callable[..., object], float]] = {

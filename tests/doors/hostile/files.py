@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +19,17 @@ import shapely
 
 import contrada as ct
 from generators.columnar import arrow_bytes, lying, parquet_bytes
-from hostile.geometries import FORMS, geojson, large, wkt
-from hostile.geometry_doors import SPOILT, THREE, arrow_corpus, spoilt_streams
-from hostile.gis_files import gis_files
+from hostile.geometries import FORMS, SPOILT, THREE, arrow_corpus, geojson, large, spoilt, spoilt_streams, wkt
+from hostile.mutation import DATES, NUMBERS, PIECES, replaced
+from verification.damage import damaged
 
 AREA = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 0]]]}
 DEEP = 100_000
 FEW = 6  # forms of nearly 1 MB in each format
+DAMAGES = 6  # damaged files of each kind
+DRIVERS = {"GPKG": (".gpkg",), "ESRI Shapefile": (".shp", ".shx", ".dbf", ".prj"), "FlatGeobuf": (".fgb",)}
+# GDAL tells most formats by the suffix and the first bytes.
+SUFFIXES = {b"SQLite format 3": ".gpkg", b"PK": ".shp.zip", b"fgb": ".fgb", b"\x00\x00\x27\x0a": ".shp"}
 # One row that is a message, a subscription, a zone and a change at once.
 ROW = {
     "key": "k1", "subscriber": "ops", "filter": "severity >= 3 AND S_INTERSECTS(area, BBOX(0, 0, 2, 2))",
@@ -50,22 +60,13 @@ def json_texts() -> dict[str, Any]:
         "filter is json": line(filter={"op": ">", "args": [{"property": "severity"}, 3]}),
         "filter is nested json": line(filter={"op": "not", "args": [{"op": "not", "args": [{"op": "isNull"}]}]}),
         "lone surrogate in a key": raw.replace(b'"kind"', b'"\\ud800"').replace(b'"k1"', b'"\\udfff"'),
-        "lone surrogate in a value": raw.replace(b'"flood"', b'"\\ud800"'),
         "lone surrogate in a filter": line(filter="kind = '\ud800'"),
         "not utf-8": raw.replace(b"flood", b"\xff\xfe"),
         "not utf-8 in a name": raw.replace(b'"kind"', b'"\xff"'),
-        "nul": raw.replace(b"flood", b"\\u0000"),
+        **replaced(raw, b"flood", PIECES),
+        **replaced(raw, b"2024-05-01T12:00:00Z", DATES),
+        **replaced(raw, b"4,", (f"{number}," for number in NUMBERS)),
         "key twice": raw[:-1] + b', "kind": "storm", "kind": "storm"}',
-        "400 digits": raw.replace(b"[4, 0]", b"[" + b"9" * 400 + b", 0]"),
-        "5000 digits": raw.replace(b": 4,", b": " + b"9" * 5000 + b","),
-        "400 digits as value": raw.replace(b": 4,", b": " + b"9" * 400 + b","),
-        "exponent": raw.replace(b": 4,", b": 1e400,"),
-        "nan": raw.replace(b": 4,", b": NaN,"),
-        "date beyond 9999": line(onset="10000-01-01T00:00:00Z"),
-        "date before 1": line(onset="0000-01-01T00:00:00Z", kind="-0001-01-01"),
-        "date with offset beyond": line(onset="9999-12-31T23:59:59-12:00"),
-        "date with offset before": line(onset="0001-01-01T00:00:00+12:00"),
-        "leap second": line(onset="2016-12-31T23:59:60Z"),
         "curve": line(geometry={"type": "CurvePolygon", "coordinates": []}),
         "wkt": line(geometry="CURVEPOLYGON(CIRCULARSTRING(0 0, 1 1, 2 0, 1 -1, 0 0))"),
         "huge srid": line(geometry="SRID=99999999999999999999;POINT(1 2)"),
@@ -84,7 +85,7 @@ def json_texts() -> dict[str, Any]:
         "deep crs": lambda: raw[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}",
         "deep and never closed": lambda: b'{"a":' * 150_000,
         "deep names, long": _deep_names,
-        "deep names, many": _many_deep_names,
+        "deep names, many": lambda: b"".join(b'{"v":1,"%d":' % k for k in range(30_000)) + b"1" + b"}" * 30_000,
         "many attributes": lambda: json.dumps({f"a{k}": k for k in range(60_000)}).encode(),
         "key twice among many": lambda: b"{" + b",".join(b'"a%d":%d' % (k % 30_000, k) for k in range(40_000)) + b"}",
         "long name": lambda: json.dumps({"a" * 900_000: 1}).encode(),
@@ -99,26 +100,16 @@ def json_texts() -> dict[str, Any]:
 
 def _deep_names() -> bytes:
     """Objects in objects whose names are long: their names with dots are longer than the file."""
-    return b"".join(b'{"' + b"n" * 1000 + b'":' for _ in range(60)) + b"{" + b",".join(
-        b'"b%d":1' % k for k in range(60_000)
-    ) + b"}" + b"}" * 60  # fmt: skip
-
-
-def _many_deep_names() -> bytes:
-    """Objects in objects with a value at each depth."""
-    return b"".join(b'{"v":1,"%d":' % k for k in range(30_000)) + b"1" + b"}" * 30_000
+    inner = json.dumps({f"b{k}": 1 for k in range(60_000)}).encode()
+    return (b'{"' + b"n" * 1000 + b'":') * 60 + inner + b"}" * 60
 
 
 def _many_nots() -> bytes:
-    values = list(range(30))
-    asked: Any = {"op": "in", "args": [{"property": "kind"}, values]}
-    other = {"op": "in", "args": [{"property": "b"}, values]}
-    for _ in range(1000):
-        asked = {"op": "not", "args": [{"op": "or", "args": [asked, other]}]}
-    try:
-        return line(filter=asked)
-    except RecursionError:
-        return line(filter={"op": "not", "args": [{"op": "in", "args": [{"property": "kind"}, values]}]})
+    """A filter below a thousand nots."""
+    of_kind, of_b = (json.dumps({"op": "in", "args": [{"property": name}, [*range(30)]]}) for name in ("kind", "b"))
+    opened, closed = '{"op":"not","args":[{"op":"or","args":[', f",{of_b}]}}]}}"
+    asked = opened * 1000 + of_kind + closed * 1000
+    return line(filter=0).replace(b'"filter": 0', f'"filter": {asked}'.encode())
 
 
 def _joined(texts: dict[str, Any], how: Callable[[bytes], bytes]) -> dict[str, Any]:
@@ -128,59 +119,52 @@ def _joined(texts: dict[str, Any], how: Callable[[bytes], bytes]) -> dict[str, A
     return {name: partial(late, data) if callable(data) else how(data) for name, data in texts.items()}
 
 
-@cache
 def ndjson_corpus() -> dict[str, Any]:
     """Newline JSON: a hostile line between two good ones."""
     texts = _joined(json_texts(), lambda data: line() + b"\n" + data.replace(b"\n", b" ") + b"\n" + line(key="k2"))
     return {
         **texts,
-        "empty": b"",
         "only newlines": b"\n\r\n\n",
-        "byte order mark": b"\xef\xbb\xbf" + line(),
-        "utf-16": line().decode().encode("utf-16"),
-        "nul bytes": bytes(1000),
         "many lines": lambda: b'{"a":1}\n' * 120_000,
         "many empty lines": lambda: b"\n" * 900_000,
         "many bad lines": lambda: b"x\n" * 450_000,
     }
 
 
-@cache
 def geojsonseq_corpus() -> dict[str, Any]:
     """GeoJSON text sequences."""
     texts = _joined(json_texts(), lambda data: b"\x1e" + line() + b"\n\x1e" + data + b"\n")
-    return {**texts, "empty": b"", "only separators": lambda: b"\x1e" * 900_000, "no separator": line()}
+    return {**texts, "only separators": lambda: b"\x1e" * 900_000, "no separator": line()}
 
 
-@cache
+FEATURE = json.dumps({"type": "Feature", "geometry": AREA, "properties": {**ROW, "filter": "a = 1"}}).encode()
+
+
+def collection(crs: bytes | None = None, feature: bytes = FEATURE, count: int = 2) -> bytes:
+    """A GeoJSON feature collection of equal features."""
+    more = b"" if crs is None else b', "crs": ' + crs
+    return b'{"type": "FeatureCollection", "features": [' + b",".join([feature] * count) + b"]" + more + b"}"
+
+
 def json_corpus() -> dict[str, Any]:
     """JSON arrays and feature collections."""
     texts = _joined(json_texts(), lambda data: b"[" + line() + b", " + data + b"]")
-    whole = json.dumps({"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": AREA,
-                        "properties": {**ROW, "filter": "a = 1"}}] * 2}).encode()  # fmt: skip
-    name = b'{"type":"name","properties":{"name":"EPSG:4326"}}'
-    with_crs = whole[:-1] + b', "crs": ' + name + b"}"
+    crs = b'{"type":"name","properties":{"name":"%s"}}'
     return {
         **texts,
-        "collection": whole,
-        "collection with crs": with_crs,
-        "collection with crs of null": whole[:-1] + b', "crs": null}',
-        "collection with crs not json": whole[:-1] + b', "crs": ]}',
+        "collection": collection(),
+        **{f"collection with crs {other!a}": collection(other) for other in (crs % b"EPSG:4326", b"null", b"]")},
         "collection of rubbish": b'{"type": "FeatureCollection", "features": [1, null, {}, []]}',
         "collection of nothing": b'{"type": "FeatureCollection", "features": null}',
-        "empty": b"",
         "empty array": b"[]",
-        "unfinished": whole[:-20],
-        "collection with long crs": lambda: b'{"type":"FeatureCollection","features":['
-            + b",".join([b'{"type":"Feature","geometry":null,"properties":{}}'] * 15_000)
-            + b'],"crs":{"type":"name","properties":{"name":"' + b"x" * 200_000 + b'"}}}',
-        "collection with crs and tiny features": lambda: b'{"type":"FeatureCollection","features":['
-            + b",".join([b'{"a":1}'] * 55_000)
-            + b'],"crs":"' + b"x" * 400_000 + b'"}',
-        "collection with deep crs": lambda: whole[:-1] + b', "crs": ' + b"[" * DEEP + b"]" * DEEP + b"}",
+        "collection with long crs": lambda: collection(
+            crs % (b"x" * 200_000), b'{"type":"Feature","geometry":null,"properties":{}}', 15_000
+        ),
+        "collection with crs and tiny features": lambda: collection(b'"%s"' % (b"x" * 400_000), b'{"a":1}', 55_000),
+        "collection with deep crs": lambda: collection(b"[" * DEEP + b"]" * DEEP),
         "many items": lambda: b"[" + b"1," * 450_000 + b"1]",
         "many empty objects": lambda: b"[" + b"{}," * 300_000 + b"{}]",
-    }  # fmt: skip
+    }
 
 
 HEAD = (
@@ -192,14 +176,18 @@ INFO = (
     "<certainty>Likely</certainty>{}</info>"
 )
 CAP = "urn:oasis:names:tc:emergency:cap:1.2"
+PARAMETER = "<parameter><valueName>{}</valueName><value>1</value></parameter>"
 POLYGON = "<polygon>0,0 0,1 1,1 0,0</polygon>"
+# One entity, one that grows, and one from a file.
+ENTITIES = (
+    '[<!ENTITY b "c">]', '[<!ENTITY b "cccccccccc"><!ENTITY d "&b;&b;&b;&b;&b;&b;">]', 'SYSTEM "file:///etc/passwd"',
+)  # fmt: skip
 GEOCODE = "<geocode><valueName>UGC</valueName><value>CAZ041</value></geocode>"
 
 
 def alert(areas: str, namespace: str = CAP, infos: int = 1) -> bytes:
     """A CAP alert with these areas."""
-    text = HEAD.format(namespace) + INFO.format(areas) * infos + "</alert>"
-    return text.encode("utf-8", "surrogatepass")
+    return (HEAD.format(namespace) + INFO.format(areas) * infos + "</alert>").encode("utf-8", "surrogatepass")
 
 
 def area(inner: str, name: str = "A") -> str:
@@ -207,7 +195,6 @@ def area(inner: str, name: str = "A") -> str:
     return f"<area><areaDesc>{name}</areaDesc>{inner}</area>"
 
 
-@cache
 def cap_corpus() -> dict[str, Any]:
     """CAP alerts."""
     good = alert(area(POLYGON + GEOCODE))
@@ -219,25 +206,17 @@ def cap_corpus() -> dict[str, Any]:
         "circle at the antimeridian": alert(area("<circle>0,180 100</circle>")),
         "geocode": alert(area(GEOCODE)),
         "several infos": alert(area(POLYGON), infos=3),
-        "several alerts": good + good,
         "another namespace": alert(area(POLYGON), "urn:x"),
-        "entity": good.replace(b"<alert", b'<!DOCTYPE a [<!ENTITY b "c">]><alert', 1),
-        "bombs": good.replace(
-            b"<alert", b'<!DOCTYPE a [<!ENTITY b "cccccccccc"><!ENTITY d "&b;&b;&b;&b;&b;&b;">]><alert', 1
-        ),
-        "external entity": good.replace(b"<alert", b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><alert', 1),
+        **replaced(good, b"<alert", (f"<!DOCTYPE a {entities}><alert" for entities in ENTITIES)),
         "unknown encoding": good.replace(b"UTF-8", b"UTF-7"),
-        "utf-16": b"\xff\xfe" + good.decode().replace("UTF-8", "UTF-16").encode("utf-16-le"),
+        "declared utf-16": b"\xff\xfe" + good.decode().replace("UTF-8", "UTF-16").encode("utf-16-le"),
         "not utf-8": good.replace(b"Storm", b"\xff\xfe"),
-        "surrogate": good.replace(b"Storm", b"\xed\xa0\x80"),
-        "reference to nothing": good.replace(b"Storm", b"&#0;&#xD800;"),
-        "date beyond 9999": good.replace(b"2024-05-01", b"99999-05-01"),
-        "digits": alert(area(f"<polygon>{'9' * 400},0 0,1 1,1 {'9' * 400},0</polygon>")),
+        **replaced(good, b"Storm", ("&#xD800;", *PIECES)),
+        **replaced(good, b"2024-05-01T12:00:00-00:00", DATES),
+        **replaced(good, b"0,1", (f"{number},1" for number in NUMBERS)),
         "open polygon": alert(area("<polygon>0,0 0,1 1,1</polygon>")),
         "crossing polygon": alert(area("<polygon>0,0 1,1 1,0 0,1 0,0</polygon>")),
-        "unfinished": good[:-30],
         "not cap": b"<a/>",
-        "empty": b"",
         "comments": good.replace(b"<info>", b"<!-- x --><?y z?><info>"),
         "deep": lambda: good.replace(b"Storm", b"<a>" * 100_000 + b"</a>" * 100_000),
         "deep and never closed": lambda: b"<a>" * 300_000,
@@ -257,14 +236,12 @@ def cap_corpus() -> dict[str, Any]:
         "equal polygons": lambda: alert(area(POLYGON * 20_000)),
         "many infos": lambda: alert("", infos=4_500),
         "many alerts": lambda: b"<a/>" * 230_000,
-        "many parameters": lambda: alert("".join(f"<parameter><valueName>{k}</valueName><value>1</value></parameter>"
-                                  for k in range(13_000))),
-        "one parameter": lambda: alert("<parameter><valueName>a</valueName><value>1</value></parameter>" * 13_000),
+        "many parameters": lambda: alert("".join(map(PARAMETER.format, range(13_000)))),
+        "one parameter": lambda: alert(PARAMETER.format("a") * 13_000),
         "long polygon": lambda: alert(area("<polygon>" + "0,0 " * 200_000 + "0,1 1,1 0,0</polygon>")),
     }  # fmt: skip
 
 
-@cache
 def csv_corpus() -> dict[str, Any]:
     """CSV with a column of WKT."""
     names = "key,subscriber,filter,action,valueName,value,severity,kind,is_open,onset,geometry"
@@ -282,15 +259,11 @@ def csv_corpus() -> dict[str, Any]:
         "quote in a cell": other("flood", 'fl"ood'),
         "crlf": good.replace("\n", "\r\n").encode(),
         "cr alone": good.replace("\n", "\r").encode(),
-        "400 digits": other(",4,", "," + "9" * 400 + ","),
-        "5000 digits": other(",4,", "," + "9" * 5000 + ","),
-        "exponent": other(",4,", ",1e400,"),
-        "huge exponent": other(",4,", ",1e999999999,"),
+        **replaced(good.encode(), b",4,", (f",{number}," for number in ("1e999999999", *NUMBERS))),
+        **replaced(good.encode(), b"flood", PIECES),
+        **replaced(good.encode(), b"2024-05-01T12:00:00Z", DATES),
         "not utf-8": good.encode().replace(b"flood", b"\xff\xfe"),
         "name not utf-8": good.encode().replace(b"kind", b"\xff\xfe"),
-        "surrogate": other("flood", "\ud800"),
-        "nul": other("flood", "a\0b"),
-        "date beyond 9999": other("2024-05-01", "10000-05-01"),
         "name twice": good.replace("kind", "severity").encode(),
         "no names": b"\n\n" + row.encode(),
         "empty names": b",,,\n1,2,3,4\n",
@@ -300,10 +273,7 @@ def csv_corpus() -> dict[str, Any]:
         "huge srid": other("POLYGON", "SRID=99999999999999999999;POLYGON"),
         "srid": other("POLYGON", "SRID=25832;POLYGON"),
         "nested": other("POLYGON((0 0,4 0,4 4,0 0))", "GEOMETRYCOLLECTION(" * 300 + ")" * 300),
-        "empty": b"",
         "only names": names.encode(),
-        "byte order mark": b"\xef\xbb\xbf" + good.encode(),
-        "utf-16": good.encode("utf-16"),
         "many names": lambda: (",".join(f"n{k}" for k in range(70_000)) + "\n" + "1," * 69_999 + "1").encode(),
         "many equal names": lambda: ("n," * 200_000 + "n\n" + "1," * 200_000 + "1").encode(),
         "long cell": lambda: f"a,b\n1,{'x' * 900_000}\n".encode(),
@@ -352,9 +322,7 @@ def _geo(text: str | bytes) -> pa.Table:
 
 def _tables() -> dict[str, pa.Table]:
     """Tables, good and hostile."""
-    columns = _columns()
-    plain = pa.table(columns)
-    broken = pa.table({name: columns[name] for name in ("key", "filter", "severity")})
+    plain = pa.table(_columns())
     return {
         "every type": plain,
         "geoparquet": _geo(json.dumps(GEO)),
@@ -383,7 +351,7 @@ def _tables() -> dict[str, pa.Table]:
         "text view": pa.table({"kind": pa.array(["a" * 40], pa.string_view())}),
         "fixed binary": pa.table({"geometry": pa.array([b"\x01\x03"], pa.binary(2))}),
         "forms": pa.table({"geometry": [shapely.to_wkb(form(40)) for form in FORMS.values()], "key": list(FORMS)}),
-        "subscriptions": broken,
+        "subscriptions": plain.select(["key", "filter", "severity"]),
         "changes": pa.table({"action": ["subscribe", "unsubscribe", "x"], "key": ["a", "a", None],
                              "filter": ["size > 3", None, "a ="]}),
         "filters of binary": pa.table({"key": [b"\xff", b"a"], "filter": [b"\xff", b"a = 1"]}),
@@ -391,18 +359,11 @@ def _tables() -> dict[str, pa.Table]:
     }  # fmt: skip
 
 
-def _bomb(columns: int, rows: int) -> bytes:
+def _bomb(value: str | bytes, rows: int, columns: int = 1) -> bytes:
     """Equal values, which take nothing in a file."""
-    text = pa.array(["x" * 10_000]).dictionary_encode()
-    array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), text.dictionary)
-    made = pa.table({f"c{k}": array for k in range(columns)})
-    return parquet_bytes(made, compression="zstd")
-
-
-def _bomb_of_wkb() -> bytes:
-    data = shapely.to_wkb(FORMS["star"](4_000))
-    array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, np.int32)), pa.array([data]))
-    return parquet_bytes(pa.table({"geometry": array}), compression="zstd")
+    array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value]))
+    names = [f"c{k}" for k in range(1, columns)]
+    return parquet_bytes(pa.table(dict.fromkeys(["geometry", *names], array)), compression="zstd")
 
 
 def _lying_footer() -> bytes:
@@ -414,7 +375,6 @@ def _lying_footer() -> bytes:
     return lying(parquet_bytes(made, compression="zstd", use_dictionary=False, write_statistics=False), 10)
 
 
-@cache
 def parquet_corpus() -> dict[str, Any]:
     """Parquet files."""
     found: dict[str, Any] = {}
@@ -432,11 +392,10 @@ def parquet_corpus() -> dict[str, Any]:
         "footer too long": found["every type"][:-8] + b"\xff\xff\xff\x7fPAR1",
         "footer negative": found["every type"][:-8] + b"\xff\xff\xff\xffPAR1",
         "magic alone": b"PAR1PAR1",
-        "unfinished": found["every type"][:500],
-        "empty": b"",
-        "bomb of text": partial(_bomb, 1, 400_000),
-        "bomb of columns": partial(_bomb, 200, 8_000),
-        "bomb of regions": _bomb_of_wkb,
+        "unfinished at 500": found["every type"][:500],
+        "bomb of text": partial(_bomb, "x" * 10_000, 400_000),
+        "bomb of columns": partial(_bomb, "x" * 10_000, 8_000, 200),
+        "bomb of regions": lambda: _bomb(shapely.to_wkb(FORMS["star"](4_000)), 100_000),
         "footer that lies": _lying_footer,
         "bomb of prefixes": lambda: parquet_bytes(
             pa.table({"kind": ["x" * 50_000] * 8_000}), use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY",
@@ -451,48 +410,31 @@ def parquet_corpus() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _spoilt_files() -> dict[str, bytes]:
-    """Arrow files with wrong offsets."""
-    data = arrow_bytes(
-        pa.table({"geometry": pa.array(THREE), "filter": ["a" * 100] * 3, "key": [1, 2, 3]}), new=pa.ipc.new_file
-    )
-    good = np.array([0, 100, 200, 300], np.int32).tobytes()
-    return {f"offsets {name}": data.replace(good, np.array(others, np.int32).tobytes())
-            for name, others in SPOILT.items()}  # fmt: skip
-
-
-@cache
 def arrow_file_corpus() -> dict[str, Any]:
     """Arrow files and streams."""
     tables = _tables()
     not_text = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32).tobytes()), pa.py_buffer(b"\xff\xfe")]
     )
-    spoilt = {
-        **spoilt_streams("filter", pa.string()), **spoilt_streams("key", pa.string()),
-        **spoilt_streams("geometry", pa.binary()), **spoilt_streams("kind", pa.string()),
-    }  # fmt: skip
-    renamed = arrow_bytes(pa.table({"kind": ["a"]})).replace(b"kind", b"\xff\xfe\xff\xfe")
+    kinds = {"filter": pa.string(), "key": pa.string(), "kind": pa.string(), "geometry": pa.binary()}
+    containers = {"stream": pa.ipc.new_stream, "file": pa.ipc.new_file}
+    spoilt_file = pa.table({"geometry": pa.array(THREE), "filter": ["a" * 100] * 3, "key": [1, 2, 3]})
     return {
         **{f"stream of {name}": data for name, data in arrow_corpus().items()},
         **{name: arrow_bytes(table) for name, table in tables.items()},
-        **spoilt,
-        **{f"file, {name}": data for name, data in _spoilt_files().items()},
-        "file": arrow_bytes(tables["every type"], new=pa.ipc.new_file),
+        **{name: data for column, kind in kinds.items() for name, data in spoilt_streams(column, kind).items()},
+        **{f"file, offsets {name}": spoilt(spoilt_file, [0, 100, 200, 300], others, new=pa.ipc.new_file)
+           for name, others in SPOILT.items()},
+        **{f"{name}, {codec}": arrow_bytes(tables["every type"], codec, new)
+           for name, new in containers.items() for codec in (None, "lz4", "zstd")},
+        **{f"{name} of zeros": partial(_zeros, new) for name, new in containers.items()},
         "file with geo": arrow_bytes(tables["geoparquet"], new=pa.ipc.new_file),
         "text not utf-8": arrow_bytes(pa.table({"kind": not_text, "filter": not_text})),
-        "name not utf-8": renamed,
-        "file, zstd": arrow_bytes(tables["every type"], "zstd", new=pa.ipc.new_file),
-        "file, lz4": arrow_bytes(tables["every type"], "lz4", new=pa.ipc.new_file),
-        "zstd": arrow_bytes(tables["every type"], "zstd"),
+        "name not utf-8": arrow_bytes(pa.table({"kind": ["a"]})).replace(b"kind", b"\xff\xfe\xff\xfe"),
         "magic alone": b"ARROW1\0\0ARROW1",
-        "unfinished": arrow_bytes(tables["every type"])[:-100],
         "length too large": b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(100),
-        "empty": b"",
         "dictionary out of range": arrow_bytes(pa.table({"kind": pa.DictionaryArray.from_arrays(
             pa.array([0, 7, -3], pa.int8()), pa.array(["a"]), safe=False)})),
-        "file of zeros": lambda: arrow_bytes(_zeros(), "zstd", new=pa.ipc.new_file),
-        "stream of zeros": lambda: arrow_bytes(_zeros(), "zstd"),
         "bomb of nulls": lambda: arrow_bytes(pa.table({"a": pa.nulls(100_000_000)})),
         "bomb of no columns": _rows_without_columns,
         "many columns": lambda: arrow_bytes(pa.table({f"c{k}": [1] for k in range(3_000)})),
@@ -500,10 +442,10 @@ def arrow_file_corpus() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _zeros() -> pa.Table:
+def _zeros(new: Callable[..., Any]) -> bytes:
     """Twelve columns that share 100 MB of zeros; written and read back, each takes its own."""
     whole = pa.array(np.zeros(12_500_000))
-    return pa.table({f"a{k}": whole for k in range(12)})
+    return arrow_bytes(pa.table({f"a{k}": whole for k in range(12)}), "zstd", new)
 
 
 def _rows_without_columns() -> bytes:
@@ -512,24 +454,94 @@ def _rows_without_columns() -> bytes:
     return arrow_bytes(batch)
 
 
-@cache
+def file_name(format: str, data: bytes) -> str:
+    """The name of a file of a format, with a suffix that leads readers to it."""
+    if format != "gis":
+        return f"x.{format}"
+    return "x" + next((found for magic, found in SUFFIXES.items() if data.startswith(magic)), ".geojson")
+
+
+@contextmanager
+def file_of(data: bytes) -> Iterator[str]:
+    """A file with these bytes and the suffix that they ask for; GDAL reads no streams."""
+    with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder:
+        path = Path(folder) / file_name("gis", data)
+        path.write_bytes(data)
+        yield str(path)
+
+
+def made_files() -> dict[str, dict[str, bytes]]:
+    """Sound files by format, each by the suffixes of its parts; none where pyogrio is not installed."""
+    try:
+        import pyogrio
+    except ImportError:
+        return {}
+    columns, names = _columns(), ("key", "subscriber", "filter", "valueName", "value", "severity")
+    shapes = [ct.Region.box(k, k, k + 3, k + 2).to_wkb() for k in range(3)]
+    table = pa.table({**{name: columns[name] for name in names}, "geometry": shapes})
+    geometry = {"geometry_name": "geometry", "geometry_type": "Polygon", "crs": "EPSG:4326"}
+    found = {}
+    for driver, suffixes in DRIVERS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"x{suffixes[0]}"
+            pyogrio.write_arrow(table, str(path), driver=driver, **geometry)
+            found[driver] = {suffix: path.with_suffix(suffix).read_bytes() for suffix in suffixes}
+    return found
+
+
+def _packed(parts: dict[str, bytes]) -> bytes:
+    """The one part of a file, or several parts as a zip."""
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
+        for suffix, data in parts.items():
+            archive.writestr(zipfile.ZipInfo(f"x{suffix}"), data)
+    return sink.getvalue()
+
+
 def gis_corpus() -> dict[str, Any]:
-    """What GDAL may open: GeoPackage, Shapefile, FlatGeobuf, GeoJSON, and beginnings of other formats."""
-    collection = json_corpus()["collection"]
-    return {
-        **gis_files(),
-        "collection": collection,
-        "unfinished": collection[:-40],
+    """What GDAL may open: GeoPackage, Shapefile, FlatGeobuf, GeoJSON, and beginnings of other formats.
+
+    Sound files, files without a part, and files with changed bytes: of a zipped Shapefile the parts are changed.
+    """
+    found: dict[str, Any] = {
+        "collection": collection(),
         "sqlite": b"SQLite format 3\0" + bytes(200),
         "zip": b"PK\x03\x04" + bytes(100),
         "shapefile": b"\x00\x00\x27\x0a" + bytes(96),
-        "rubbish": b"rubbish",
+    }
+    for name, parts in made_files().items():
+        found[name] = data = _packed(parts)
+        found[f"{name}, unfinished"] = data[: len(data) // 2]
+        for k in range(DAMAGES):
+            suffix = list(parts)[k % min(3, len(parts))]
+            changed = damaged(parts[suffix], np.random.default_rng([k, len(name)]))
+            found[f"{name}, damaged {k}"] = _packed({**parts, suffix: changed})
+        for gone in parts if len(parts) > 1 else ():
+            found[f"{name} without {gone}"] = _packed({suffix: parts[suffix] for suffix in parts if suffix != gone})
+    return found
+
+
+@cache
+def corpus_of(make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A corpus, and what any file may be: nothing, rubbish, the first of the corpus cut, twice or encoded otherwise."""
+    found = make()
+    good = next(iter(found.values()))
+    return {
+        **found,
         "empty": b"",
+        "rubbish": b"rubbish",
+        "nul bytes": bytes(1000),
+        "unfinished": good[:-40],
+        "twice": good + good,
+        "byte order mark": b"\xef\xbb\xbf" + good,
+        "utf-16": good.decode("latin-1").encode("utf-16"),
     }
 
 
-CORPORA: dict[str, Callable[[], dict[str, Any]]] = {
+MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
     "ndjson": ndjson_corpus, "json": json_corpus, "geojsonseq": geojsonseq_corpus, "cap": cap_corpus,
-    "parquet": parquet_corpus, "arrow": arrow_file_corpus, "csv": csv_corpus,
-    "gis": gis_corpus,
+    "parquet": parquet_corpus, "arrow": arrow_file_corpus, "csv": csv_corpus, "gis": gis_corpus,
 }  # fmt: skip
+CORPORA = {format: partial(corpus_of, make) for format, make in MAKERS.items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import contrada as ct
 from hostile.awkward import LYING, deep
 from hostile.files import AREA, ROW
 from hostile.geometries import large, wkt
+from hostile.mutation import DATES, NUMBERS, PIECES, replaced
 from hostile.registry import Door
 from hostile.use import use_asked
 
@@ -20,23 +22,33 @@ DEEP = 100_000
 def language_doors() -> Iterator[Door]:
     """The doors of filters."""
     yield Door("parse", ("parse", "simplify"), _parse, text_corpus, 6)
-    yield Door("parse, JSON", ("parse",), lambda value: use_asked(ct.parse(value)), json_corpus, 3)
+    yield Door("parse, JSON", ("parse",), _parse, json_corpus, 3)
     yield Door("Constraint, every operator", ("Constraint", "Filter", "Predicate"), _constraint, constraint_corpus, 1)
     yield Door("filter and message", ("ForwardingTable.subscribe", "ForwardingTable.match", "ForwardingTable.explain",
                                       "ForwardingTable.match_many"), _match, match_corpus, 4)  # fmt: skip
     yield Door("CoveringIndex", ("CoveringIndex.subscribe", "CoveringIndex.unsubscribe"), _cover, text_corpus, 1)
 
 
-def _parse(text: str) -> object:
-    return use_asked(ct.parse(text))
-
-
-MANY_OF_ONE: dict[str, Callable[[int], str]] = {
-    "not equal": "a <> {}".format,
-    "likes": "a LIKE '%{}%'".format,
-    "attributes": "a{0} = {0}".format,
-    "regions": lambda k: f"overlaps(a, BBOX({k}, 0, {k + 9000}, 1))",
+# Conditions by number, how they are joined, and how many: 9,990 are taken, more are too many.
+MANY = {
+    "attributes": (" AND ", "a{0} = {0}", (9_990, 60_000)),
+    "attributes in alternatives": (" OR ", "a{0} = {0}", (60_000,)),
+    "not equal": (" AND ", "a <> {0}", (9_990, 60_000)),
+    "alternatives of one": (" OR ", "a = {0}", (9_990, 60_000)),
+    "products": (" AND ", "(a{0} = 1 OR b{0} = 2)", (20_000,)),
+    "likes": (" AND ", "a LIKE '%{0}%'", (9_990, 40_000)),
+    "regions apart": (" OR ", "overlaps(a, BBOX({0}, 0, {0}.5, 1))", (20_000,)),
+    "regions": (" AND ", "overlaps(a, BBOX({0}, 0, 1{0:04}, 1))", (9_990,)),
 }
+
+
+def joined(joiner: str, condition: str, count: int) -> str:
+    """So many conditions as one filter."""
+    return joiner.join(map(condition.format, range(count)))
+
+
+def _parse(asked: Any) -> object:
+    return use_asked(ct.parse(asked))
 
 
 @cache
@@ -49,14 +61,12 @@ def text_corpus() -> dict[str, Any]:
         "union": "relation(a, MULTIPOLYGON(((0 0, 1 0, 0 1, 0 0)), ((5 5, 6 5, 5 6, 5 5))), 'meets') OR is_open",
         "ogc": "S_WITHIN(POINT(1 2), a) AND S_INTERSECTS(b, BBOX(-1, -2, 3.5, 4)) AND (5 < x AND TRUE)",
         "date": "d > DATE('2020-01-01') OR t IS NOT NULL",
-        "date beyond 9999": "d > DATE('10000-01-01') OR t = TIMESTAMP('99999-01-01T00:00:00Z')",
+        **replaced("d > DATE('2020-01-01') OR t = TIMESTAMP('2020-01-01')", "2020-01-01", DATES),
         "contradiction": "a = 1 AND a = 2 AND a <> a",
         "template": "overlaps(area, $geometry) AND b >= $b",
-        "400 digits": f"a > {'9' * 400}",
-        "5000 digits": f"a > {'9' * 5000} AND b = {'1' * 5000}.5e-4000",
-        "exponent": "a > 1e400 AND b < -1e-400",
+        **replaced("a > 3 AND b <= -3", "3", (f"{'1' * 5000}.5e-4000", *NUMBERS)),
+        **replaced("a = 'x' AND \"b\" LIKE '%x%'", "x", PIECES),
         "lone surrogate": "a = '\ud800' AND \"\udfff\" LIKE '%\ud800%'",
-        "nul": "a = '\0'",
         "curve": "overlaps(a, CURVEPOLYGON(CIRCULARSTRING(0 0, 1 1, 2 0, 1 -1, 0 0)))",
         "empty geometry": "overlaps(a, POLYGON EMPTY)",
         "nested": "NOT (" * 60 + "a = 1" + ")" * 60,
@@ -70,22 +80,14 @@ def text_corpus() -> dict[str, Any]:
         "brackets": lambda: "(" * 900_000,
         "nots deep": lambda: "NOT " * 200_000 + "a = 1",
         "nested geometry": lambda: "overlaps(a, " + "GEOMETRYCOLLECTION(" * 40_000,
-        "many attributes": lambda: " AND ".join(f"a{k} = {k}" for k in range(60_000)),
-        "many alternatives": lambda: " OR ".join(f"a{k} = {k}" for k in range(60_000)),
-        "one attribute": lambda: " AND ".join(f"a <> {k}" for k in range(60_000)),
-        "alternatives of one": lambda: " OR ".join(f"a = {k}" for k in range(60_000)),
-        "products": lambda: " AND ".join(f"(a{k} = 1 OR b{k} = 2)" for k in range(20_000)),
-        **{f"{name}, as many as are taken": partial(" AND ".join, map(form, range(9_990)))
-           for name, form in MANY_OF_ONE.items()},
-        "alternatives, as many as are taken": partial(" OR ".join, map("a = {}".format, range(9_990))),
+        **{f"{name}, {count:,}": partial(joined, joiner, condition, count)
+           for name, (joiner, condition, counts) in MANY.items() for count in counts},
         "two long filters": lambda: " OR ".join(
-            "(" + " AND ".join(f"a LIKE '%{k}{n}%'" for k in range(4_900)) + ")" for n in "xy"
+            f"({joined(' AND ', like, 4_900)})" for like in ("a LIKE '%{}x%'", "a LIKE '%{}y%'")
         ),
-        "in": lambda: f"a IN ({', '.join(str(k) for k in range(100_000))})",
-        "not in": lambda: f"a NOT IN ({', '.join(str(k) for k in range(100_000))})",
+        "in": lambda: f"a IN ({joined(', ', '{}', 100_000)})",
+        "not in": lambda: f"a NOT IN ({joined(', ', '{}', 100_000)})",
         "nots of in": _nots_of_in,
-        "regions": lambda: " OR ".join(f"overlaps(a, BBOX({k}, 0, {k + 1}, 1))" for k in range(20_000)),
-        "likes": lambda: " AND ".join(f"a LIKE '%{k}%'" for k in range(40_000)),
         "long like": lambda: "a LIKE '" + "%a_" * 200_000 + "b'",
         "long text": lambda: "a = '" + "x" * 900_000 + "'",
         "long name": lambda: "a" * 900_000 + " = 1",
@@ -96,45 +98,51 @@ def text_corpus() -> dict[str, Any]:
 
 
 def _nots_of_in() -> str:
-    inner = " OR ".join(f"NOT (NOT (a NOT IN ({', '.join(str(k) for k in range(200))})))" for _ in range(700))
-    return f"NOT ({inner})"
+    inner = f"NOT (NOT (a NOT IN ({joined(', ', '{}', 200)})))"
+    return f"NOT ({' OR '.join([inner] * 700)})"
 
 
 @cache
 def json_corpus() -> dict[str, Any]:
     """CQL2 JSON, as Python has it."""
-    prop = {"property": "a"}
     return {
-        "in": {"op": "in", "args": [prop, ["x", "y"]]},
-        "and": {"op": "and", "args": [{"op": ">", "args": [prop, 1]}, {"op": "not", "args": [prop]}]},
-        "between": {"op": "between", "args": [prop, 1, 2]},
-        "like": {"op": "like", "args": [prop, "a%"]},
-        "spatial": {"op": "s_intersects", "args": [prop, AREA]},
-        "box": {"op": "s_within", "args": [prop, {"bbox": [0, 0, 1, 1]}]},
-        "date": {"op": ">", "args": [prop, {"date": "10000-01-01"}]},
-        "timestamp": {"op": "t_after", "args": [prop, {"timestamp": "2024-01-01T00:00:00Z"}]},
-        "null": {"op": "isNull", "args": [prop]},
-        "column": {"op": "=", "args": [prop, {"parameter": "b"}]},
-        "digits": {"op": "=", "args": [prop, 10**400]},
-        "nan": {"op": "=", "args": [prop, float("nan")]},
-        "surrogate": {"op": "=", "args": [{"property": "\ud800"}, "\ud800"]},
-        "crs": {"op": "s_within", "args": [prop, {**AREA, "crs": {"properties": {"name": "EPSG:25832"}}}]},
-        "digits in coordinates": {"op": "s_within", "args": [prop, {"type": "Point", "coordinates": [10**400, 0]}]},
+        "in": operation("in", PROPERTY, ["x", "y"]),
+        "like": operation("like", PROPERTY, "a%"),
+        "spatial": operation("s_intersects", PROPERTY, AREA),
+        "box": operation("s_within", PROPERTY, {"bbox": [0, 0, 1, 1]}),
+        "timestamp": operation("t_after", PROPERTY, {"timestamp": "2024-01-01T00:00:00Z"}),
+        **{date: operation(">", PROPERTY, {"date": date}) for date in DATES},
+        **{
+            f"equal to {value!a:.9}": operation("=", PROPERTY, value)
+            for value in (10**400, math.nan, {"parameter": "b"})
+        },
+        "crs": operation("s_within", PROPERTY, {**AREA, "crs": {"properties": {"name": "EPSG:25832"}}}),
+        "digits in coordinates": operation("s_within", PROPERTY, {"type": "Point", "coordinates": [10**400, 0]}),
+        "and": operation("and", operation(">", PROPERTY, 1), operation("not", PROPERTY)),
+        "between": operation("between", PROPERTY, 1, 2),
+        "null": operation("isNull", PROPERTY),
+        "surrogate": operation("=", {"property": "\ud800"}, "\ud800"),
         "list as op": {"op": [], "args": []},
         "nothing": {},
-        "deep": partial(deep, lambda inner: {"op": "not", "args": [inner]}, 20_000, prop),
-        "deep coordinates": lambda: {
-            "op": "s_within",
-            "args": [prop, {"type": "Polygon", "coordinates": deep(lambda x: [x], 20_000)}],
-        },
+        "deep": partial(deep, partial(operation, "not"), 20_000, PROPERTY),
+        "deep coordinates": lambda: operation(
+            "s_within", PROPERTY, {**AREA, "coordinates": deep(lambda x: [x], 20_000)}
+        ),
         "in below nots": _in_below_nots,
     }
 
 
+PROPERTY = {"property": "a"}
+
+
+def operation(operator: str, *operands: Any) -> dict[str, Any]:
+    """An operation in CQL2 JSON."""
+    return {"op": operator, "args": list(operands)}
+
+
 def _in_below_nots() -> Any:
-    inner = {"op": "in", "args": [{"property": "a"}, list(range(10_000))]}
-    asked = deep(lambda inner: {"op": "not", "args": [inner]}, 61, inner)
-    return {"op": "and", "args": [asked] * 10}
+    asked = deep(partial(operation, "not"), 61, operation("in", PROPERTY, list(range(10_000))))
+    return operation("and", *[asked] * 10)
 
 
 def _constraint(case: dict[str, Any]) -> object:
@@ -149,7 +157,7 @@ def constraint_corpus() -> dict[str, Any]:
     """Constraints by attribute, operator and value."""
     operators = ("=", "!=", "<", "<=", ">", ">=", "prefix", "suffix", "contains", "like", "not like", "in", "not in",
                  "between", "exists", "is null", "not null", "overlaps", "s_intersects", "rubbish")  # fmt: skip
-    values = (3, "text", "a%", None, [1, 2], ["a", None], True, 2.5, 10**400, float("nan"), b"\xff", {}, "\ud800")
+    values = (3, "text", "a%", None, [1, 2], ["a", None], True, 2.5, 10**400, math.nan, b"\xff", {}, "\ud800")
     return {
         f"{operator} {k}": {"attribute": "a", "operator": operator, "value": value, "casei": k % 2, "accenti": k % 3}
         for operator in operators for k, value in enumerate(values)
@@ -172,15 +180,11 @@ def _match(case: dict[str, Any]) -> object:
     return many
 
 
-def _lying(message: Any) -> Any:
+def _lying(message: Any, is_top: bool = True) -> Any:
     """The message, with the dicts that lie in the place of their names, at the top and one level below."""
-    if isinstance(message, dict):
-        return {name: _lying_value(value) for name, value in message.items()}
-    return _lying_value(message)
-
-
-def _lying_value(value: Any) -> Any:
-    return LYING[value]() if isinstance(value, str) and value in LYING else value
+    if is_top and isinstance(message, dict):
+        return {name: _lying(value, is_top=False) for name, value in message.items()}
+    return LYING[message]() if isinstance(message, str) and message in LYING else message
 
 
 LONG_LIKES = {  # the pattern, and how long the text is
@@ -205,7 +209,7 @@ def match_corpus() -> dict[str, Any]:
         "row": {"filter": "severity >= 3", "message": dict(ROW)},
         "digits": {"filter": f"severity >= {'9' * 400}", "message": {"severity": 10**400}},
         "5000 digits": {"filter": "severity >= 3", "message": {"severity": 10**5000}},
-        "nan": {"filter": "severity >= 3 OR NOT severity >= 3", "message": {"severity": float("nan")}},
+        "nan": {"filter": "severity >= 3 OR NOT severity >= 3", "message": {"severity": math.nan}},
         "surrogates": {"filter": "kind LIKE '%\ud800_'", "message": {"kind": "a\ud800b", "\udfff": 1}},
         "bytes": {"filter": spatial, "message": {"area": b"\x01\x03", "kind": b"\xff"}},
         "names": {"filter": "\"a b\" = 1 AND \"\" = 2", "message": {"a b": 1, "": 2, "\0": 3}},
@@ -217,13 +221,15 @@ def match_corpus() -> dict[str, Any]:
         "text": {"filter": "a = 1", "message": "a"},
         **{name: partial(lambda pattern, size: {"filter": f"a LIKE '{pattern}'", "message": {"a": "a" * size}}, *case)
            for name, case in LONG_LIKES.items()},
-        "many attributes": lambda: {"filter": " AND ".join(f"a{k} = {k}" for k in range(20_000)),
-                     "message": {f"a{k}": k for k in range(20_000)}},
-        "many alternatives": lambda: {"filter": " OR ".join(f"a{k} = {k}" for k in range(16_000)),
-                     "message": {f"a{k}": k for k in range(16_000)}},
+        **{f"many attributes,{joiner}": partial(_many_attributes, joiner, count)
+           for joiner, count in ((" AND ", 20_000), (" OR ", 16_000))},
         "deep message": lambda: {"filter": "a = 1", "message": deep(lambda value: {"a": value}, 50_000)},
         "deep list": lambda: {"filter": "a = 1", "message": {"a": deep(lambda value: [value], 50_000)}},
     }  # fmt: skip
+
+
+def _many_attributes(joiner: str, count: int) -> dict[str, Any]:
+    return {"filter": joined(joiner, "a{0} = {0}", count), "message": {f"a{k}": k for k in range(count)}}
 
 
 def _cover(text: str) -> object:

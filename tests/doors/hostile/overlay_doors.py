@@ -16,7 +16,7 @@ from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import Note
 from contrada.overlay.rules import Rules
 from contrada.overlay.wire import Hello, Offer, OfferAnswer, Proof, check_note, decode, encode
-from generators.boxes import draw_box, draw_point
+from generators.overlay import note_makers
 from hostile.registry import Door
 
 
@@ -43,55 +43,36 @@ def _frame(content: bytes) -> object:
     return len(sent)
 
 
-def _notes(rng: Random) -> dict[str, Any]:
-    def entry() -> Any:
-        box = draw_box(rng)
-        return protocol.ChildEntry(box, box, tuple(draw_box(rng) for _ in range(rng.randrange(3))))
-
-    table = {k: entry() for k in (1, 2, "stranger")}
-    join = protocol.Join("stranger", 0, entry(), True, None, 3)
-    publication = protocol.Publication("key", draw_point(rng), '{"a": 1}')
-    return {
-        "join": join,
-        "place": protocol.Place(join, 1),
-        "adopted": protocol.Adopted(1, 0, entry(), "stranger", (1,)),
-        "report": protocol.Report(1, 1, 0, entry(), table, 2),
-        "take": protocol.Take(1, 0, [table, table], "stranger", 2, False),
-        "replace": protocol.Replace(1, 1, 2, 0, entry()),
-        "leave": protocol.Leave(1, 1),
-        "orphaned": protocol.Orphaned(1, None, 2),
-        "yield": protocol.Yield(2),
-        "beat": protocol.Beat(0, entry(), (1, "stranger")),
-        "ack": protocol.Ack(0, (1, 2)),
-        "disown": protocol.Disown(0),
-        "up": protocol.Up(publication, None, 1),
-        "down": protocol.Down(publication, 1),
+@cache
+def frame_corpus() -> dict[str, Any]:
+    """Frames without their length: notes of every kind three times, and greetings."""
+    drawn = [(f"{name} {k}", make()) for k in range(3) for name, make in note_makers(Random(k)).items()]
+    others = {
         "hello": Hello(1, "a", "b", b"n" * 32),
         "proof": Proof(b"d" * 32),
         "offer": Offer('{"a": 1}'),
         "offer of rubbish": Offer("[[["),
         "answer": OfferAnswer("key", None),
     }
-
-
-@cache
-def frame_corpus() -> dict[str, Any]:
-    """Frames without their length."""
-    found: dict[str, Any] = {name: encode(note)[4:] for name, note in _notes(Random(5)).items()}
     box = (0.0, 0.0, 1.0, 1.0)
-    many = {k: protocol.ChildEntry(box, box) for k in range(11_000)}
+    entry = protocol.ChildEntry(box, box)
+    many = dict.fromkeys(range(11_000), entry)
     return {
-        **found,
+        **{name: _framed(note) for name, note in [*drawn, *others.items()]},
         "nothing": b"",
         "deep arrays": lambda: b"\x91" * 500_000,
         "deep maps": lambda: b"\x81\xa1a" * 300_000,
         "array too long": b"\xdd\xff\xff\xff\xff",
         "text too long": b"\xdb\xff\xff\xff\xff",
-        "many children": lambda: encode(protocol.Report(1, 1, 0, protocol.ChildEntry(box, box), many, 2))[4:],
-        "many tables": lambda: encode(protocol.Take(1, 0, [many], 1, 2, False))[4:],
-        "many levels": lambda: encode(protocol.Take(1, 0, [{}] * 200_000, 1, 2, False))[4:],
-        "many contacts": lambda: encode(protocol.Beat(0, protocol.ChildEntry(box, box), tuple(range(200_000))))[4:],
-        "many parts": lambda: encode(protocol.Beat(0, protocol.ChildEntry(box, box, (box,) * 20_000)))[4:],
-        "deep offer": lambda: encode(Offer("[" * 400_000))[4:],
+        "many children": lambda: _framed(protocol.Report(1, 1, 0, entry, many, 2)),
+        "many tables": lambda: _framed(protocol.Take(1, 0, [many], 1, 2, False)),
+        "many levels": lambda: _framed(protocol.Take(1, 0, [{}] * 200_000, 1, 2, False)),
+        "many contacts": lambda: _framed(protocol.Beat(0, entry, tuple(range(200_000)))),
+        "many parts": lambda: _framed(protocol.Beat(0, protocol.ChildEntry(box, box, (box,) * 20_000))),
+        "deep offer": lambda: _framed(Offer("[" * 400_000)),
         "long text": lambda: msgspec.msgpack.encode({"type": "Offer", "body": "a" * 900_000}),
     }  # fmt: skip
+
+
+def _framed(note: Any) -> bytes:
+    return encode(note)[4:]

@@ -12,23 +12,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from threading import Timer
 from typing import Any, NamedTuple
 
-from hostile.command_doors import EXITS, MESSAGES, SUBSCRIPTIONS, words_of, write_files
-from hostile.worker import ANSWER, CRASH, MEMORY, MOST_MEMORY, MOST_SECONDS, OTHER, REFUSED, TIME, Input, Result
+from hostile.command_doors import EXITS, GOOD_FILES, bytes_of, case_of, words_of, write_files
+from hostile.runner import ANSWER, CRASH, MEMORY, MOST_MEMORY, MOST_SECONDS, OTHER, REFUSED, TIME, Input, Result
 
 DOORS = ("contrada match", "contrada check", "contrada simplify")
 HANG_SECONDS = 300.0  # of a process, however little of a processor it got
 ADDRESSES = 16 << 30  # bytes that a process may reserve, so that no input can take the whole machine
-GOOD_FILES = {"m.ndjson": MESSAGES, "s.ndjson": SUBSCRIPTIONS}
-GOOD_CASES: tuple[dict[str, Any], ...] = (
-    {"command": ["match"], "words": ["m.ndjson", "s.ndjson"], "files": GOOD_FILES},
-    {"command": ["check"], "words": ["--file", "s.ndjson"], "files": GOOD_FILES},
-    {"command": ["simplify"], "words": ["s.ndjson"], "files": GOOD_FILES},
+GOOD_CASES = tuple(
+    case_of(words, files=GOOD_FILES)
+    for words in ("match m.ndjson s.ndjson", "check --file s.ndjson", "simplify s.ndjson")
 )
 
 
@@ -41,21 +39,14 @@ class Ended(NamedTuple):
     errors: bytes
 
 
-class Allowance(NamedTuple):
-    """What commands take for good small inputs."""
-
-    seconds: float
-    memory: int
-
-
 @cache
-def allowance() -> Allowance:
-    """Measure good small inputs: of each command once to fill caches, then the most of another run."""
+def allowance() -> tuple[float, int]:
+    """Measure the seconds and bytes of good small inputs: each once to fill caches, then the most of another run."""
     for case in GOOD_CASES:
         ended = run_process(case, 600.0)
         assert ended.code in (0, 1), ended.errors.decode(errors="replace")
     again = [run_process(case, 600.0) for case in GOOD_CASES]
-    return Allowance(max(ended.seconds for ended in again), max(ended.memory for ended in again))
+    return max(ended.seconds for ended in again), max(ended.memory for ended in again)
 
 
 def run_process(case: dict[str, Any], most_seconds: float) -> Ended:
@@ -68,40 +59,28 @@ def run_process(case: dict[str, Any], most_seconds: float) -> Ended:
     with tempfile.TemporaryDirectory(prefix="contrada-doors-") as folder, tempfile.TemporaryFile() as errors:
         write_files(case, Path(folder))
         given = Path(folder) / ".stdin"
-        data = case.get("stdin")
-        given.write_bytes(data if isinstance(data, bytes) else b"")
+        given.write_bytes(bytes_of(case.get("stdin")) or b"")
         command = [sys.executable, "-m", "contrada.cli.main", *words_of(case)]
         with given.open("rb") as stdin:
             child = subprocess.Popen(
                 command, cwd=folder, stdin=stdin, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=limit
             )
-        status, usage = _waited(child.pid)
+        killer = Timer(HANG_SECONDS, os.kill, (child.pid, signal.SIGKILL))
+        killer.start()
+        _, status, usage = os.wait4(child.pid, 0)
+        killer.cancel()
         child.returncode = os.waitstatus_to_exitcode(status)
         errors.seek(0)
         return Ended(child.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, errors.read())
 
 
-def _waited(pid: int) -> tuple[int, resource.struct_rusage]:
-    """Wait for a process, and end it if it hangs."""
-    began = time.monotonic()
-    while True:
-        found, status, usage = os.wait4(pid, os.WNOHANG)
-        if found:
-            return status, usage
-        if time.monotonic() - began > HANG_SECONDS:
-            os.kill(pid, signal.SIGKILL)
-            _, status, usage = os.wait4(pid, 0)
-            return status, usage
-        time.sleep(0.02)
-
-
 def run_command(one: Input) -> Result:
     """Run a command with an input and judge how it ended."""
-    allowed = allowance()
-    ended = run_process(one.made(), allowed.seconds + MOST_SECONDS)
-    seconds, memory = ended.seconds - allowed.seconds, ended.memory - allowed.memory
+    good_seconds, good_memory = allowance()
+    ended = run_process(one.made(), good_seconds + MOST_SECONDS)
+    seconds, memory = ended.seconds - good_seconds, ended.memory - good_memory
     outcome, detail = _judged(ended, seconds, memory)
-    return Result(one, outcome, detail, max(0.0, seconds), max(0, memory) / (1 << 20))
+    return Result(one, outcome, detail, max(0.0, seconds))
 
 
 def _judged(ended: Ended, seconds: float, memory: int) -> tuple[str, str]:
@@ -117,9 +96,7 @@ def _judged(ended: Ended, seconds: float, memory: int) -> tuple[str, str]:
     return (ANSWER, "") if ended.code == 0 else (REFUSED, "")
 
 
-def run_commands(
-    inputs: Iterable[Input], progress: Callable[[int, Result], None] = lambda done, result: None
-) -> list[Result]:
+def run_commands(inputs: Iterable[Input], progress: Callable[[int, Result], None]) -> list[Result]:
     """Run all inputs, one process after another; what takes too long is run again before it counts."""
     results: list[Result] = []
     for one in inputs:

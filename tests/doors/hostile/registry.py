@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -23,16 +23,26 @@ class Door:
     drive: Callable[[Case], object]
     corpus: Callable[[], Mapping[str, Case | Callable[[], Case]]]
     weight: float = 1.0  # of 1: its share of mutations
-    refusals: tuple[type[BaseException], ...] = field(default=())  # documented errors beside ContradaError
+    refusals: tuple[type[BaseException], ...] = ()  # documented errors beside ContradaError
+
+    @cached_property
+    def cases(self) -> Mapping[str, Case | Callable[[], Case]]:
+        """The corpus."""
+        return self.corpus()
+
+    @cached_property
+    def small(self) -> list[Case]:
+        """The inputs of the corpus that are not large."""
+        return [case for case in self.cases.values() if not callable(case)]
 
     def named(self, name: str) -> Case:
         """The input of the corpus with this name."""
-        found = _corpus(self)[name]
+        found = self.cases[name]
         return found() if callable(found) else found
 
     def names(self, large: bool = True) -> list[str]:
         """The names of the inputs of the corpus, in order, with large ones or without."""
-        return [name for name, case in _corpus(self).items() if large or not callable(case)]
+        return [name for name, case in self.cases.items() if large or not callable(case)]
 
     def mutation(self, seed: int, number: int) -> Case:
         """Mutation `number` of the corpus; the same for the same seed."""
@@ -40,18 +50,7 @@ class Door:
 
     def drawn(self, rng: Random) -> Case:
         """A mutated input of the corpus, drawn with `rng`: that of Hypothesis too."""
-        small = _small(self)
-        case = rng.choice(small)
+        case = rng.choice(self.small)
         for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 6))):
-            case = mutated(rng, case, small)
+            case = mutated(rng, case, self.small)
         return case
-
-
-@cache
-def _corpus(door: Door) -> Mapping[str, Any]:
-    return door.corpus()
-
-
-@cache
-def _small(door: Door) -> list[Case]:
-    return [case for case in _corpus(door).values() if not callable(case)]

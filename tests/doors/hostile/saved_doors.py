@@ -8,9 +8,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from zlib import crc32
 
 import contrada as ct
@@ -18,7 +19,8 @@ from hostile.arguments import table
 from hostile.registry import Door
 from verification.damaged_tables import column_case, table_case
 
-DAMAGES = 400  # damaged tables and columns of the corpus; a mutation of a name is the name of another
+# Names from which the damage to a file follows; a mutation of a name is the name of another damage.
+DAMAGES = {f"damage {k}": f"damage {k}" for k in range(400)}
 
 
 def saved_doors() -> Iterator[Door]:
@@ -28,18 +30,12 @@ def saved_doors() -> Iterator[Door]:
         "RegionArray.open, damaged": (("RegionArray.open",), column_case, 3),
     }
     for name, (entries, case, weight) in damaged.items():
-        yield Door(name, entries, lambda text, case=case: case(_number(text)), damages_corpus, weight)
+        yield Door(name, entries, partial(_damaged, case), lambda: DAMAGES, weight)
     yield Door("Artifact.read, hostile", ("pipeline.Artifact", "pipeline.publish"), _artifact, artifact_corpus, 1)
 
 
-def _number(text: str) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass"))
-
-
-@cache
-def damages_corpus() -> dict[str, str]:
-    """Names from which the damage to a file follows."""
-    return {f"damage {k}": f"damage {k}" for k in range(DAMAGES)}
+def _damaged(case: Callable[[int], None], name: str) -> None:
+    case(crc32(name.encode("utf-8", "surrogatepass")))
 
 
 @cache
@@ -54,31 +50,19 @@ def _original() -> Path:
 @contextmanager
 def _guarded(sandbox: Path) -> Iterator[None]:
     """Whatever would remove or write outside of the sandbox is an error, and does not happen."""
-    from contrada.pipeline import artifact_cache as tables
+    from contrada.pipeline.artifact_cache import Use
 
-    def inside(path: Any) -> None:
-        assert Path(os.path.realpath(path)).is_relative_to(sandbox), f"would touch {path}"
-
-    def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
-        def checked(path: Any, *rest: Any, **options: Any) -> Any:
-            inside(path)
-            return call(path, *rest, **options)
+    def guarded(call: Callable[..., Any], place: int) -> Callable[..., Any]:
+        def checked(*arguments: Any, **options: Any) -> Any:
+            path = os.path.realpath(arguments[place])
+            assert Path(path).is_relative_to(sandbox), f"would touch {path}"
+            return call(*arguments, **options)
 
         return checked
 
-    kept = shutil.rmtree, tables.Use.__init__
-    use = tables.Use.__init__
-
-    def init(self: Any, path: Any) -> None:
-        inside(path)
-        use(self, path)
-
-    shutil.rmtree = guarded(kept[0])  # type: ignore[assignment]
-    tables.Use.__init__ = init  # type: ignore[method-assign]
-    try:
+    removing = patch.object(shutil, "rmtree", guarded(shutil.rmtree, 0))
+    with removing, patch.object(Use, "__init__", guarded(Use.__init__, 1)):
         yield
-    finally:
-        shutil.rmtree, tables.Use.__init__ = kept  # type: ignore[method-assign]
 
 
 def _artifact(about: dict[str, Any]) -> object:
@@ -92,11 +76,7 @@ def _artifact(about: dict[str, Any]) -> object:
         shutil.copytree(_original(), copy)
         path = copy / "artifact.json"
         fields = json.loads(path.read_text())
-        if isinstance(about, dict):
-            fields.update(about)
-            text = json.dumps(fields, default=repr)
-        else:
-            text = str(about)
+        text = json.dumps({**fields, **about}, default=repr) if isinstance(about, dict) else str(about)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
         cache = sandbox / "cache"
         cache.mkdir()

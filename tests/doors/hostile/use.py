@@ -18,15 +18,13 @@ def use(value: Any) -> object:
         return use_region(value)
     if isinstance(value, ct.RegionArray):
         return use_column(value)
-    if isinstance(value, Sifted):
-        use_column(value.regions)
+    if isinstance(value, Sifted | SiftedPoints):
+        use(value.regions if isinstance(value, Sifted) else value.points)
         return [str(rejection) for rejection in value.rejected]
     if isinstance(value, ct.Point):
         return value.to_wkt(), value.to_wkb(), hash(value), ct.relate(value, value), repr(value)
     if isinstance(value, ct.PointArray):
         return value.to_wkb(), ct.relate(value, value, threads=1), repr(value)
-    if isinstance(value, SiftedPoints):
-        return use(value.points)
     if isinstance(value, ct.Constraint | ct.Filter | ct.Predicate):
         return use_asked(value)
     return repr(value)[:1000] if type(value).__module__.startswith("contrada") else str(type(value))
@@ -40,8 +38,7 @@ def use_region(region: ct.Region) -> object:
     if xmin < (xmin + xmax) / 2 < xmax and ymin < (ymin + ymax) / 2 < ymax:
         half = ct.Region.box(xmin, ymin, (xmin + xmax) / 2, (ymin + ymax) / 2, crs=region.crs)
         ct.relate(region, half, threads=1)
-    data = region.to_wkb()
-    if len(data) < 16 * MOST_PRINTED:
+    if len(region.to_wkb()) < 16 * MOST_PRINTED:
         assert ct.Region.from_wkt(region.to_wkt()) == region
         hash(region)
     return region.area, region.length, repr(region)
@@ -56,10 +53,8 @@ def use_column(column: ct.RegionArray) -> object:
 
 def use_asked(asked: Any) -> object:
     """Print what is asked, simplify it, subscribe with it and match a message."""
-    table = ct.ForwardingTable()
-    text = str(asked)
-    columns = getattr(asked, "columns", None)
-    if columns or "$" in text:
+    table, text = ct.ForwardingTable(), str(asked)
+    if getattr(asked, "columns", None) or "$" in text:
         return text
     table.subscribe("a", asked)
     table.subscribe("b", ct.simplify(asked))

@@ -1,35 +1,35 @@
 """Artifacts: published whole, fetched once per host, mended when damaged, removed when long unused."""
 
 import os
-import subprocess
-import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from one_table import matches, some_table
 from pyarrow.fs import FileSystemHandler, LocalFileSystem, PyFileSystem, SubTreeFileSystem
+from sample_tables import matches, some_table
 
+from console import python
 from contrada import pipeline
 from contrada.errors import TableError
 from contrada.pipeline import artifact_cache as tables
 from contrada.pipeline import artifacts
 
 
-def damage(path, at=-1):
-    """Change a byte of a file in place, as a bad disk would, under a later time."""
-    data = bytearray(path.read_bytes())
-    data[at] ^= 0xFF
+def rewrite(path, data):
     path.unlink()  # a copy may be a link to its source
     path.write_bytes(data)
 
 
+def damage(path):
+    """Change a byte of a file in place, as a bad disk would, under a later time."""
+    *kept, last = path.read_bytes()
+    rewrite(path, bytes([*kept, last ^ 0xFF]))
+
+
 def cut(path):
     """Leave a part of a file."""
-    data = path.read_bytes()
-    path.unlink()
-    path.write_bytes(data[:3])
+    rewrite(path, path.read_bytes()[:3])
 
 
 def test_an_artifact_says_what_it_holds(artifact):
@@ -53,6 +53,10 @@ def test_what_is_no_artifact_is_an_error(tmp_path):
         pipeline.Artifact.read(tmp_path)
 
 
+def passed_on(name):
+    return lambda self, path, *further: getattr(self.inner, name)(path)
+
+
 class Elsewhere(FileSystemHandler):
     """A store on another machine, kept in a directory; nothing but what artifacts need."""
 
@@ -62,29 +66,14 @@ class Elsewhere(FileSystemHandler):
     def get_type_name(self):
         return self.kind
 
-    def get_file_info(self, paths):
-        return self.inner.get_file_info(paths)
-
-    def create_dir(self, path, recursive):
-        self.inner.create_dir(path, recursive=recursive)
-
     def open_output_stream(self, path, metadata):
         self.order.append(path.split("/")[-1])
         return self.inner.open_output_stream(path)
-
-    def open_input_stream(self, path):
-        return self.inner.open_input_stream(path)
-
-    def open_input_file(self, path):
-        return self.inner.open_input_file(path)
 
     def move(self, source, target):
         if "py::" + self.kind in artifacts.WITHOUT_RENAME:
             raise OSError("no rename here")
         self.inner.move(source, target)
-
-    def delete_dir(self, path):
-        self.inner.delete_dir(path)
 
     def normalize_path(self, path):
         return path
@@ -92,6 +81,9 @@ class Elsewhere(FileSystemHandler):
     def get_file_info_selector(self, selector):
         raise NotImplementedError
 
+    get_file_info, create_dir, open_input_stream, open_input_file, delete_dir = map(
+        passed_on, ("get_file_info", "create_dir", "open_input_stream", "open_input_file", "delete_dir")
+    )
     copy_file = delete_dir_contents = delete_file = delete_root_dir_contents = open_append_stream = (
         get_file_info_selector
     )
@@ -130,12 +122,8 @@ def test_threads_that_open_at_once_fetch_once(artifact, root, monkeypatch):
         fetch(*arguments)
 
     monkeypatch.setattr(tables, "_fetch", slow)
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(tables.open_copy(artifact, root))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: tables.open_copy(artifact, root), range(4)))
     assert [matches(opened) for opened in found] == [{"ops-team"}] * 4
     assert len(fetched) == 1
 
@@ -156,10 +144,9 @@ print(len(tables.open_copy(Artifact.read(sys.argv[1]), Path(sys.argv[2])).table)
 
 
 def test_processes_that_open_at_once_fetch_once(artifact, root):
-    command = [sys.executable, "-c", PROCESS, artifact.path, str(root)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=60)[0].split() for process in running]
-    assert sorted(map(tuple, said)) == [("1",), ("fetched", "1")]
+    with ThreadPoolExecutor(2) as pool:
+        said = [run.stdout.split() for run in pool.map(lambda _: python("-c", PROCESS, artifact.path, root), range(2))]
+    assert sorted(said) == [["1"], ["fetched", "1"]]
 
 
 @pytest.mark.parametrize("name", ["header.json", "keys-text.npy", "check0-xy.npy"])
@@ -235,6 +222,6 @@ def test_without_pyspark_there_is_one_clear_error():
         "try: p.match\n"
         "except contrada.ContradaError as error: print(error)\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.startswith("the pipeline needs PySpark; to install it: ")
-    assert run.stdout.count("\n") == 1
+    told = python("-c", code).stdout
+    assert told.startswith("the pipeline needs PySpark; to install it: ")
+    assert told.count("\n") == 1

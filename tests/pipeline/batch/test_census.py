@@ -33,19 +33,19 @@ def files(tmp_path):
 
 
 def notes(result):
-    assert result.exit_code == 0, result.output
     return [line for line in result.stderr.splitlines() if line.startswith(("missing", "other type"))]
 
 
 @pytest.mark.parametrize(
     ("format", "plan"),
     [
-        ("parquet", "broadcast"), ("ndjson", "partitioned"), slow("ndjson", "broadcast"),
+        ("ndjson", "partitioned"), slow("parquet", "broadcast"), slow("ndjson", "broadcast"),
         slow("parquet", "partitioned"),
     ],
 )  # fmt: skip
 def test_match_on_spark(command, files, format, plan):
-    found = command("match", files / format, files / "s.ndjson", "--spark", "--plan", plan, "--output", files / "out")
+    common = ["--spark", "--plan", plan, "--output", files / "out"]
+    found = command("match", files / format, files / "s.ndjson", *common, code=0)
     assert notes(found) == LINES
     assert "messages:      2" in found.stderr
 
@@ -53,7 +53,7 @@ def test_match_on_spark(command, files, format, plan):
 @pytest.mark.parametrize("format", ["parquet", slow("ndjson")])
 def test_a_stream(command, files, format):
     common = ["--format", format, "--checkpoint", files / "state", "--output", files / "out", "--once"]
-    found = command("stream", files / format, files / "s.ndjson", *common)
+    found = command("stream", files / format, files / "s.ndjson", *common, code=0)
     assert notes(found) == LINES
     assert "no message has level; area of another type than asked" in found.stderr
     assert "2 messages" in found.stderr
@@ -74,5 +74,5 @@ def test_no_subscriptions_end_with_2(command, files):
     cases = [["match", "--spark", "--plan", plan] for plan in ("auto", "broadcast", "partitioned")]
     cases.append(["stream", "--once", "--checkpoint", files / "state"])
     for name, *options in cases:
-        found = command(name, files / "ndjson", files / "empty.ndjson", *options, "--output", files / "out")
-        assert (found.exit_code, ": no subscriptions" in found.stderr) == (2, True), found.output
+        found = command(name, files / "ndjson", files / "empty.ndjson", *options, "--output", files / "out", code=2)
+        assert ": no subscriptions" in found.stderr

@@ -1,10 +1,12 @@
 """`pipeline.compile`: rows in, an artifact and the bad rows out."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 import shapely
+from sample_tables import BOX, POINT, TEMPLATE, template_rows
 
 import contrada as ct
 from contrada import pipeline
@@ -14,14 +16,9 @@ from contrada.pipeline.batch import building
 from contrada.pipeline.spark_types import ARTIFACTS, artifacts_place
 from effort import slow
 
-BOX = shapely.to_wkb(shapely.box(0, 0, 2, 2))
-BOW_TIE = shapely.to_wkb(shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]))
-POINT = shapely.to_wkb(shapely.Point(1, 1))
-TEMPLATE = "S_INTERSECTS(area, $geometry) AND size >= $least"
-
 
 def rejections(compiled):
-    return [tuple(row) for row in compiled.rejected.orderBy("row").collect()]
+    return sorted(map(tuple, compiled.rejected.collect()))
 
 
 def test_bad_filters_are_set_aside_with_reasons(spark, tmp_path):
@@ -43,16 +40,10 @@ def test_bad_filters_are_set_aside_with_reasons(spark, tmp_path):
 
 
 def test_bad_rows_of_a_template_are_set_aside_and_the_rest_compile(spark, tmp_path):
-    rows = [
-        (1, BOX, 1.0), (2, BOW_TIE, 1.0), (None, BOX, 1.0), (4, None, 1.0), (5, BOX, float("nan")), (6, POINT, 1.0),
-        (1, BOX, 2.0), (8, b"odd", 1.0), (9, BOX, 2.0),
-    ]  # fmt: skip
-    frame = spark.createDataFrame(
-        [(k, g and bytearray(g), n) for k, g, n in rows], "key int, geometry binary, least double"
-    )
-    compiled = pipeline.compile(frame.coalesce(1), tmp_path, template=TEMPLATE)
+    frame, bad = template_rows(spark, 1)
+    compiled = pipeline.compile(frame, tmp_path, template=TEMPLATE)
     assert compiled.count == 2
-    assert [row for row, _, _ in rejections(compiled)] == [1, 2, 3, 4, 5, 6, 7]
+    assert [(row, key) for row, key, _ in rejections(compiled)] == bad
     assert sorted(ct.ForwardingTable.open(compiled.artifact.path)) == [1, 9]
 
 
@@ -83,10 +74,12 @@ def test_points_and_regions_in_one_column_of_a_template_are_as_the_command_line_
 
 
 @pytest.mark.parametrize("partitions", [slow(1), 3])
-def test_default_keys_run_over_the_partitions_in_order(spark, tmp_path, partitions):
+def test_default_keys_run_over_the_partitions_in_order_and_the_same_rows_are_one_artifact(spark, tmp_path, partitions):
     filters = spark.range(0, 40, 1, partitions).selectExpr("concat('size = ', id) AS filter")
-    compiled = pipeline.compile(filters, tmp_path)
-    table = ct.ForwardingTable.open(compiled.artifact.path)
+    first, second = (pipeline.compile(filters, tmp_path).artifact for _ in range(2))
+    assert first == second == pipeline.Artifact.read(first.path)
+    assert [path.name for path in tmp_path.iterdir()] == [first.digest]
+    table = ct.ForwardingTable.open(first.path)
     assert [set(table.match_keys({"size": k})) for k in range(40)] == [{k} for k in range(40)]
 
 
@@ -97,13 +90,6 @@ def test_many_batches_and_parts_give_the_same_table(spark, tmp_path):
     assert [part.num_rows for part in parts] == [900, 600]
     table = ct.ForwardingTable.open(whole.artifact.path)
     assert len(table.match_keys({"size": 10})) == 1100
-
-
-def test_the_same_subscriptions_are_one_artifact(spark, tmp_path):
-    rows = spark.createDataFrame([("a", "size >= 1")], "key string, filter string")
-    first, second = (pipeline.compile(rows, tmp_path).artifact for _ in range(2))
-    assert first == second == pipeline.Artifact.read(first.path)
-    assert [path.name for path in tmp_path.iterdir()] == [first.digest]
 
 
 @pytest.mark.parametrize(
@@ -125,17 +111,11 @@ def test_what_fits_no_row_is_an_error_before_a_job_runs(spark, tmp_path, schema,
     assert not any(tmp_path.iterdir())
 
 
-class Session:
-    """As much of a session as tells where artifacts go."""
-
-    def __init__(self, **settings):
-        self.conf = {name.replace("_", "."): value for name, value in settings.items()}
-
-
 def test_where_artifacts_go(tmp_path):
-    assert artifacts_place(Session(spark_master="local[2]"), None) == str(tables.cache_home() / "artifacts")
-    named = Session(spark_master="local", spark_contrada_artifacts="s3://bucket/x")
-    assert artifacts_place(named, None) == "s3://bucket/x"
-    assert artifacts_place(Session(spark_master="yarn"), tmp_path) == str(tmp_path)
+    local, yarn = (SimpleNamespace(conf={"spark.master": master}) for master in ("local[2]", "yarn"))
+    assert artifacts_place(local, None) == str(tables.cache_home() / "artifacts")
+    local.conf[ARTIFACTS] = "s3://bucket/x"
+    assert artifacts_place(local, None) == "s3://bucket/x"
+    assert artifacts_place(yarn, tmp_path) == str(tmp_path)
     with pytest.raises(ct.ContradaError, match=ARTIFACTS):
-        artifacts_place(Session(spark_master="yarn"), None)
+        artifacts_place(yarn, None)

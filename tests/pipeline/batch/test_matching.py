@@ -11,20 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from sample_tables import every_operator
 
 import contrada as ct
 from contrada import pipeline
 from contrada.pipeline.batch import matching
 from effort import examples, slow
-from generators.filters_of_every_kind import (
-    FILTERS,
-    expected,
-    plain_text,
-    random_messages,
-    rows_of,
-    subscription_rows,
-    table_of,
-)
+from generators.filters_of_every_kind import expected, plain_text, random_messages, rows_of, subscription_rows, table_of
 from generators.scalars import predicates
 
 BOX = shapely.to_wkb(shapely.box(0, 0, 2, 2))
@@ -38,13 +31,13 @@ def published(place, text):
 @pytest.fixture(scope="module")
 def every(spark, place):
     """Subscriptions with every operator, several to a subscriber."""
-    rows = subscription_rows(FILTERS, [f"k{k}" for k in range(len(FILTERS))])
+    rows, table = every_operator()
     compiled = pipeline.compile(spark.createDataFrame(rows), place)
     assert compiled.rejected.collect() == []
-    return compiled, table_of(rows)[0]
+    return compiled, table
 
 
-@pytest.mark.parametrize("partitions", [1, slow(3), 7])
+@pytest.mark.parametrize("partitions", [slow(1), slow(3), 7])
 def test_rows_are_those_of_a_single_process_however_messages_are_spread(spark, every, partitions):
     compiled, table = every
     messages = random_messages(300)
@@ -52,15 +45,6 @@ def test_rows_are_those_of_a_single_process_however_messages_are_spread(spark, e
     assert len(right[0]) > 1000
     assert right[1]
     assert rows_of(pipeline.match(spark.createDataFrame(messages).repartition(partitions), compiled)) == right
-
-
-def test_by_subscriber_every_subscriber_comes_once(spark, every):
-    compiled, table = every
-    messages = random_messages(100, seed=3)
-    right = expected(table, messages, "subscriber")
-    matched = pipeline.match(spark.createDataFrame(messages), compiled.artifact, by="subscriber")
-    assert matched.matches.columns == ["message_id", "subscriber"]
-    assert rows_of(matched) == right
 
 
 @pytest.mark.parametrize("plan", ["broadcast", slow("partitioned")])
@@ -73,12 +57,14 @@ def test_generated_filters(spark, place, plan, asked):
     table, bad = table_of(rows)
     assert sorted(row.row for row in compiled.rejected.collect()) == bad
     assert compiled.count == len(table)
-    for by in ("subscription", "subscriber"):
+    for by, names in (("subscription", ["subscriber", "key"]), ("subscriber", ["subscriber"])):
         matched = pipeline.match(spark.createDataFrame(messages), compiled, by=by)
+        assert matched.matches.columns == ["message_id", *names]
         assert rows_of(matched) == expected(table, messages, by)
 
 
-def test_templates_with_integer_keys(spark, place):
+@pytest.mark.parametrize("has_names", [True, slow(False)])
+def test_templates_with_integer_keys_or_none(spark, place, has_names):
     rng = np.random.default_rng(5)
     corners = rng.integers(0, 5, (200, 2))
     rows = pa.table(
@@ -90,26 +76,17 @@ def test_templates_with_integer_keys(spark, place):
         }
     )
     template = "S_INTERSECTS(area, $geometry) AND size >= $least"
+    if not has_names:
+        rows = rows.select(["geometry"])
+        template = ct.Constraint("area", ct.RelationSet.S_INTERSECTS, ct.Column("geometry"))
     table = ct.ForwardingTable()
     table.subscribe_many(rows, template)
     messages = random_messages(200, seed=2)
-    matched = pipeline.match(
-        spark.createDataFrame(messages), spark.createDataFrame(rows).repartition(3), template=template, artifacts=place
-    )
-    kinds = dict(matched.matches.dtypes)
-    assert (kinds["key"], kinds["subscriber"]) == ("int", "bigint")
+    frames = spark.createDataFrame(messages), spark.createDataFrame(rows).coalesce(1)
+    matched = pipeline.match(*frames, template=template, artifacts=place)
+    assert [kind for _, kind in matched.matches.dtypes[1:]] == ["bigint", "int" if has_names else "bigint"]
     assert matched.compiled.count == 200
     assert rows_of(matched) == expected(table, messages)
-
-
-def test_a_template_of_constraints_and_default_keys(spark, place):
-    rows = pa.table({"geometry": [shapely.to_wkb(shapely.box(x, 0, x + 2, 2)) for x in range(5)]})
-    template = ct.Constraint("area", ct.RelationSet.S_INTERSECTS, ct.Column("geometry"))
-    messages = random_messages(50, bad=False)
-    table = ct.ForwardingTable()
-    table.subscribe_many(rows, template)
-    frames = map(spark.createDataFrame, (messages, rows))
-    assert rows_of(pipeline.match(*frames, template=template, artifacts=place)) == expected(table, messages)
 
 
 def test_mixed_names_become_text(spark, place):
@@ -121,17 +98,17 @@ def test_mixed_names_become_text(spark, place):
     assert found == [(1, "8", "seven"), (1, "ops", "7")]
 
 
-def test_nothing_in_nothing_out(spark, place):
-    messages = random_messages(20, bad=False)
-    none = spark.createDataFrame(messages).limit(0)
-    assert rows_of(pipeline.match(none, published(place, "size >= 0"))) == ([], [])
+@pytest.mark.parametrize(("plan", "partitions"), [("broadcast", None), slow("partitioned", 3)])
+def test_nothing_in_nothing_out(spark, place, plan, partitions):
+    messages = spark.createDataFrame(random_messages(20, bad=False))
     one = spark.createDataFrame(subscription_rows(["size >= 0"], ["a"]))
-    for empty in (spark.createDataFrame([], "key string, subscriber int, filter string"), one.where("key = 'b'")):
-        compiled = pipeline.compile(empty, place)
-        assert compiled.count == compiled.rejected.count() == 0
-        matched = pipeline.match(spark.createDataFrame(messages), compiled)
+    template, regions = "S_INTERSECTS(area, $geometry)", spark.createDataFrame([], "key string, geometry binary")
+    for empty, asked in ((regions, template), (one.where("key = 'b'"), None)):
+        matched = pipeline.match(messages, empty, plan, template=asked, artifacts=place, partitions=partitions)
+        assert matched.compiled.count == matched.compiled.rejected.count() == 0
         assert dict(matched.matches.dtypes)["key"] == "string"
         assert rows_of(matched) == ([], [])
+    assert rows_of(pipeline.match(messages.limit(0), published(place, "size >= 0"))) == ([], [])
 
 
 def test_one_message_that_everything_matches(spark, place):
@@ -142,24 +119,22 @@ def test_one_message_that_everything_matches(spark, place):
     assert len(found) == 2000
 
 
-def test_ids_may_be_null_repeated_and_of_any_type(spark, place):
-    artifact = published(place, "size >= 1")
-    for kind, value in (("struct<a:int,b:string>", (1, "x")), ("decimal(10,2)", Decimal("7.00")), ("array<int>", [1])):
-        rows = [(value, 1.0), (value, 2.0), (None, 3.0), (None, 0.0)]
-        messages = spark.createDataFrame(rows, f"message_id {kind}, size double")
-        matched = pipeline.match(messages, artifact)
-        assert sorted(row.message_id is None for row in matched.matches.collect()) == [False, False, True]
-        assert matched.matches.schema["message_id"].dataType == messages.schema["message_id"].dataType
-        matched.unpersist()
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("struct<a:int,b:string>", (1, "x")), slow("decimal(10,2)", Decimal("7.00")), slow("array<int>", [1])],
+)
+def test_ids_may_be_null_repeated_and_of_any_type(spark, place, kind, value):
+    rows = [(value, 1.0), (value, 2.0), (None, 3.0), (None, 0.0)]
+    messages = spark.createDataFrame(rows, f"message_id {kind}, size double")
+    matches = pipeline.match(messages, published(place, "size >= 1")).matches
+    assert sorted(row.message_id is None for row in matches.collect()) == [False, False, True]
+    assert matches.schema["message_id"].dataType == messages.schema["message_id"].dataType
 
 
-def test_the_id_may_be_asked_about_and_attributes_may_be_named_like_anything(spark, place):
+def test_attributes_may_be_the_id_and_named_like_anything_but_only_one_by_a_name(spark, place):
     artifact = published(place, "message_id > 1 AND \"a`b.c\" = 'x'")
     messages = spark.createDataFrame([(1, "x"), (2, "x"), (3, "y")], "message_id int, `a``b.c` string")
     assert rows_of(pipeline.match(messages, artifact))[0] == [(2, "s0", "a")]
-
-
-def test_a_struct_and_a_dotted_column_that_give_one_attribute_are_refused(spark, place):
     messages = spark.createDataFrame([(1, (2,), 3)], "message_id int, wind struct<speed:int>, `wind.speed` int")
     with pytest.raises(ct.FormatError, match=r"duplicate attribute 'wind\.speed'"):
         pipeline.match(messages, published(place, "wind.speed > 1"))
@@ -190,7 +165,6 @@ def test_matches_and_rejections_come_from_one_pass_and_are_written_in_one(spark,
     assert spark.read.parquet(str(tmp_path / "out" / "matches")).count() == matched.matches.count() == 6
     assert [row.message_id for row in spark.read.parquet(str(tmp_path / "out" / "rejected")).collect()] == [0]
     assert passes.value == 5
-    matched.unpersist()
 
 
 @pytest.mark.slow
@@ -213,21 +187,6 @@ def test_geometry_columns_carry_their_crs(spark, place):
     assert "EPSG:4326 and EPSG:3857" in rejected[0][1]
     with pytest.raises(ct.CrsError, match="GEOGRAPHY"):
         pipeline.match(rows.selectExpr("message_id", "st_geogfromwkb(wkb) AS area"), compiled)
-
-
-def test_messages_in_another_crs_are_rejected_one_by_one(spark, place):
-    shape = shapely.box(0, 0, 2, 2)
-    tagged = [
-        bytearray(shapely.to_wkb(shapely.set_srid(shape, srid), include_srid=True)) for srid in (4326, 3857, 4326)
-    ]
-    table = ct.ForwardingTable()
-    box = ct.Region.from_shapely(shapely.set_srid(shape, 4326))
-    table.subscribe("ops", ct.Constraint("area", ct.Relation.EQUALS, box), key="a")
-    messages = spark.createDataFrame(list(enumerate(tagged)), "message_id int, area binary").coalesce(1)
-    matches, rejected = rows_of(pipeline.match(messages, pipeline.publish(table, place)))
-    assert matches == [(0, "ops", "a"), (2, "ops", "a")]
-    assert [row for row, _ in rejected] == [1]
-    assert "EPSG:3857" in rejected[0][1]
 
 
 def test_a_task_that_fails_once_gives_the_same_rows(spark, every, tmp_path, monkeypatch):

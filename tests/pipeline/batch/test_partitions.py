@@ -7,19 +7,16 @@ import pyarrow as pa
 import pytest
 import shapely
 from pyspark.sql import functions as F
+from sample_tables import every_operator, square
 
 import contrada as ct
 from contrada import pipeline
 from contrada.errors import TableError
 from contrada.pipeline.partitioned.matching import task_counts
 from effort import slow
-from generators.filters_of_every_kind import FILTERS, expected, random_messages, rows_of, subscription_rows, table_of
+from generators.filters_of_every_kind import expected, random_messages, rows_of, subscription_rows, table_of
 
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
-
-
-def box(x, y, width, height=None):
-    return shapely.to_wkb(shapely.box(x, y, x + width, y + (width if height is None else height)))
 
 
 def town(count, seed=1, spread=100.0):
@@ -32,7 +29,7 @@ def town(count, seed=1, spread=100.0):
         {
             "key": pa.array([f"k{k}" for k in range(count)]),
             "subscriber": pa.array((np.arange(count) % 11).astype(np.int32)),
-            "geometry": [box(*corner, size) for corner, size in zip(corners.tolist(), sizes.tolist(), strict=True)],
+            "geometry": [square(*corner, size) for corner, size in zip(corners.tolist(), sizes.tolist(), strict=True)],
             "least": rng.integers(0, 3, count),
         }
     )
@@ -42,7 +39,7 @@ def news(count, seed=2, spread=100.0):
     """Messages over the same ground: regions, points, nulls, and some that are bad; ids repeat."""
     rng = np.random.default_rng(seed)
     corners = rng.uniform(-5, spread, (count, 2)).tolist()
-    areas = [box(*corner, 10 ** rng.uniform(-1, 1.3)) for corner in corners]
+    areas = [square(*corner, 10 ** rng.uniform(-1, 1.3)) for corner in corners]
     for k in range(0, count, 9):
         areas[k] = [None, shapely.to_wkb(shapely.Point(corners[k])), b"no geometry"][k // 9 % 3]
     return pa.table(
@@ -61,11 +58,13 @@ def table_over(rows, template=TEMPLATE):
     return table
 
 
+def compiled_parts(frame, place, partitions, template=TEMPLATE, **options):
+    return pipeline.compile(frame, place, template=template, plan="partitioned", partitions=partitions, **options)
+
+
 def check(spark, messages, rows, table, place, by, partitions=4, template=None):
     """The answer of the partitioned plan is that of a single process."""
-    compiled = pipeline.compile(
-        spark.createDataFrame(rows).repartition(2), place, template=template, plan="partitioned", partitions=partitions
-    )
+    compiled = compiled_parts(spark.createDataFrame(rows).repartition(2), place, partitions, template)
     matched = pipeline.match(spark.createDataFrame(messages).repartition(3), compiled, by=by)
     assert matched.plan == "partitioned"
     right = expected(table, messages, by)
@@ -77,10 +76,9 @@ SUBSCRIPTIONS = pytest.mark.parametrize("by", ["subscription", slow("subscriber"
 SUBSCRIBERS = pytest.mark.parametrize("by", [slow("subscription"), "subscriber"])
 
 
-@pytest.mark.parametrize("by", ["subscription", "subscriber"])
+@SUBSCRIBERS
 def test_every_operator(spark, place, by):
-    rows = subscription_rows(FILTERS, [f"k{k}" for k in range(len(FILTERS))])
-    matched, right = check(spark, random_messages(300), rows, table_of(rows)[0], place, by)
+    matched, right = check(spark, random_messages(300), *every_operator(), place, by)
     assert len(right[0]) > 1000
     assert right[1]
     assert {part.is_wide for part in matched.artifact.partitions} == {True, False}
@@ -114,6 +112,7 @@ def test_a_template_whose_filters_lie_apart(spark, place, by):
     assert artifact.subscriptions == 600
 
 
+@pytest.mark.slow
 @SUBSCRIPTIONS
 def test_several_spatial_attributes(spark, place, by):
     rng = np.random.default_rng(8)
@@ -128,7 +127,7 @@ def test_several_spatial_attributes(spark, place, by):
         ]
     rows = subscription_rows(asked)
     messages = news(200, spread=70)
-    homes = [box(*corner, 8) for corner in rng.uniform(0, 60, (200, 2)).tolist()]
+    homes = [square(*corner, 8) for corner in rng.uniform(0, 60, (200, 2)).tolist()]
     messages = messages.append_column("home", pa.array([b"bad", None, *homes[2:]], pa.binary()))
     matched, _ = check(spark, messages, rows, table_of(rows)[0], place, by, 5)
     assert {name for part in matched.artifact.partitions for name in part.boxes} == {"area", "home"}
@@ -145,14 +144,6 @@ def test_no_spatial_attribute_at_all(spark, place, by):
     matched, _ = check(spark, messages, rows, table_of(rows)[0], place, by, 3)
     assert [part.artifact.filters for part in matched.artifact.partitions] == [20, 20, 20]
     assert matched.routed.replication == 3
-
-
-def test_no_subscriptions_match_nothing(spark, place):
-    rows = spark.createDataFrame(town(50)).limit(0)
-    options = {"template": TEMPLATE, "artifacts": place, "partitions": 3}
-    matched = pipeline.match(spark.createDataFrame(news(20)), rows, "partitioned", **options)
-    assert matched.compiled.count == matched.compiled.rejected.count() == 0
-    assert rows_of(matched) == ([], [])
 
 
 def check_both_plans(messages, rows, place, partitions, count, bad, template=None):
@@ -193,11 +184,11 @@ def test_bad_geometry_points_and_other_systems_in_a_template(spark, place):
 
 @pytest.mark.slow
 def test_a_crowd_at_one_point_is_spread_and_a_filter_that_matches_everything_is_no_straggler(spark, place):
-    wkb = [box(5, 5, 1)] * 400 + [box(k % 20, k // 20, 0.5) for k in range(400)] + [box(-50, -50, 200)]
+    wkb = [square(5, 5, 1)] * 400 + [square(k % 20, k // 20, 0.5) for k in range(400)] + [square(-50, -50, 200)]
     rows = pa.table({"geometry": wkb})
     table = table_over(rows)
     messages = news(3000, spread=20)
-    compiled = pipeline.compile(spark.createDataFrame(rows), place, template=TEMPLATE, plan="partitioned", partitions=8)
+    compiled = compiled_parts(spark.createDataFrame(rows), place, 8)
     filters = [part.artifact.filters for part in compiled.artifact.partitions]
     assert sum(filters) == 801
     assert max(filters) <= 2 * 801 / 8
@@ -211,13 +202,11 @@ def test_a_crowd_at_one_point_is_spread_and_a_filter_that_matches_everything_is_
 
 @pytest.mark.slow
 def test_expected_messages_move_the_cuts(spark, place):
-    rows = pa.table({"geometry": [box(k % 40, k // 40, 0.5) for k in range(1600)]})
-    crowd = pa.table({"message_id": range(500), "area": [box(1 + k / 1000, 1, 0.1) for k in range(500)]})
+    rows = pa.table({"geometry": [square(k % 40, k // 40, 0.5) for k in range(1600)]})
+    crowd = pa.table({"message_id": range(500), "area": [square(1 + k / 1000, 1, 0.1) for k in range(500)]})
     sizes = []
     for messages in (None, spark.createDataFrame(crowd)):
-        compiled = pipeline.compile(
-            spark.createDataFrame(rows), place, template=TEMPLATE, plan="partitioned", partitions=4, messages=messages
-        )
+        compiled = compiled_parts(spark.createDataFrame(rows), place, 4, messages=messages)
         sizes.append(sorted(part.artifact.filters for part in compiled.artifact.partitions))
     assert sizes[0] == [400] * 4
     assert sizes[1][0] < 200
@@ -226,7 +215,7 @@ def test_expected_messages_move_the_cuts(spark, place):
 @pytest.mark.slow
 def test_partitions_are_read_again_and_messages_once_and_plans_are_not_mixed_up(spark, place):
     rows, messages = town(300), news(50)
-    compiled = pipeline.compile(spark.createDataFrame(rows), place, template=TEMPLATE, plan="partitioned", partitions=3)
+    compiled = compiled_parts(spark.createDataFrame(rows), place, 3)
     again = pipeline.PartitionedArtifact.read(compiled.artifact.path)
     assert again == compiled.artifact
     assert json.loads((place / again.digest / "partitions.json").read_text())["subscriptions"] == 300

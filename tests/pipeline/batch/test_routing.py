@@ -1,9 +1,12 @@
 """What decides where filters and messages go, without Spark: skew, sizes of batches, splitting in memory."""
 
+from unittest import mock
+
 import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
+from sample_tables import square
 
 import contrada as ct
 from contrada.cql2 import parse
@@ -16,6 +19,7 @@ from contrada.pipeline.partitioned.routing import match_routed, route_batches
 from contrada.pipeline.partitioned.scanning import LARGEST_BOXES, sample_batches
 from contrada.pipeline.partitioned.sizing import too_large
 from contrada.pipeline.partitioned.splitting import split
+from generators.filters_of_every_kind import expected
 
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
 
@@ -27,10 +31,6 @@ def cache(tmp_path, monkeypatch):
     yield
     while tables._OPEN:
         tables._OPEN.popitem()[1].use.close()
-
-
-def box(x, y, width):
-    return shapely.to_wkb(shapely.box(x, y, x + width, y + width))
 
 
 def sent(areas, **further):
@@ -46,8 +46,14 @@ def routed(made, batch, names=("area",)):
     return list(route_batches(iter([batch]), router=made.router, names=names, wide=wide))
 
 
+def answers(made, batch, names, by):
+    """Rows of the answer to a batch, each with every match in it."""
+    for part in match_routed(iter(routed(made, batch, names)[:-1]), made, names, by):
+        yield from ((row, one) for row in part.to_pylist() for one in row["found"])
+
+
 def grid(side):
-    return [box(k % side, k // side, 0.5) for k in range(side * side)]
+    return [square(k % side, k // side, 0.5) for k in range(side * side)]
 
 
 def split_grid(side, partitions, place):
@@ -68,7 +74,7 @@ def test_one_filter_that_matches_everything_is_seen_among_many(tmp_path):
         ["attribute", "xmin", "ymin", "xmax", "ymax"],
     )
     lists = pa.ListArray.from_arrays(pa.array(np.arange(len(boxes) + 1, dtype=np.int32)), heads)
-    sample = pa.Table.from_batches(sample_batches(iter([pa.record_batch([lists], ["heads"])]), 0))
+    sample = pa.Table.from_batches(sample_batches(iter([pa.record_batch([lists], ["heads"])])))
     weights = np.asarray(sample.column("weight"))
     assert np.count_nonzero(weights == 0) == LARGEST_BOXES + 1  # and the row of those that may be anywhere
     assert weights.sum() == pytest.approx(50_000)
@@ -83,7 +89,7 @@ def test_a_message_over_everything_goes_everywhere_in_batches_of_some_size(tmp_p
     made = split_grid(20, 40, tmp_path)
     assert len(made.partitions) == 40
     monkeypatch.setattr(routing, "ROUTED_ROWS", 100)
-    areas = [box(-1, -1, 30)] * 50 + [box(0.1, 0.1, 0.1), b"bad", None]
+    areas = [square(-1, -1, 30)] * 50 + [square(0.1, 0.1, 0.1), b"bad", None]
     found = routed(made, sent(areas))
     assert max(batch.num_rows for batch in found) <= 100
     table = pa.Table.from_batches(found)
@@ -121,34 +127,24 @@ def test_split_and_routed_rows_are_those_of_one_table(tmp_path, by):
     assert bad == []
     assert made.has_shared
     assert made.subscriptions == len(asked)
-    areas = [None, box(-5, -5, 60), box(1.2, 1, 0.1), box(100, 100, 1), box(24, 1, 3), None]
+    areas = [None, square(-5, -5, 60), square(1.2, 1, 0.1), square(100, 100, 1), square(24, 1, 3), None]
     sizes = [None, 1, 2, None, 3, 3]
     batch = sent(areas, size=sizes)
-    found = set()
-    for part in match_routed(iter(routed(made, batch, ("area", "size"))[:-1]), made, ("area", "size"), by):
-        for row in part.to_pylist():
-            for one in row["found"]:
-                pair = (row["number"], one["subscriber"], one.get("key"))
-                assert row["is_shared"] or pair not in found  # what is not marked is told once
-                found.add(pair)
-    answer = whole.match_many(pa.table({"area": pa.array(areas, pa.binary()), "size": sizes}), by=by)
-    owners = np.repeat(np.arange(len(areas)), np.diff(answer.offsets)).tolist()
-    keys = whole.keys_of(answer.rows) if by == "subscription" else [None] * len(answer.rows)
-    assert found == set(zip(owners, whole.subscribers_of(answer.rows, by), keys, strict=True))
+    names, found = ("subscriber", "key") if by == "subscription" else ("subscriber",), set()
+    for row, one in answers(made, batch, ("area", "size"), by):
+        pair = (row["number"], *(one[name] for name in names))
+        assert row["is_shared"] or pair not in found  # what is not marked is told once
+        found.add(pair)
+    messages = {"message_id": range(len(areas)), "area": pa.array(areas, pa.binary()), "size": sizes}
+    assert found == set(expected(whole, pa.table(messages), by)[0])
 
 
 def test_messages_without_the_attribute(tmp_path):
     rows = pa.table({"key": [1, 2, 3], "filter": ["area IS NULL", "size IS NULL", "S_INTERSECTS(area, POINT(1 1))"]})
     made, _ = split(rows, None, str(tmp_path), 2)
     batch = pa.record_batch([pa.array([0, 1]), pa.array(["a", "a"])], ["number", "id"])
-    found = routed(made, batch, ())[:-1]
-    keys = [
-        (row["number"], one["key"])
-        for part in match_routed(iter(found), made, (), "subscription")
-        for row in part.to_pylist()
-        for one in row["found"]
-    ]
-    assert sorted(keys) == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    keys = sorted((row["number"], one["key"]) for row, one in answers(made, batch, (), "subscription"))
+    assert keys == [(0, 1), (0, 2), (1, 1), (1, 2)]
 
 
 def test_rows_of_a_template_that_are_bad_are_told(tmp_path):
@@ -183,10 +179,6 @@ def test_want_of_memory_is_told(tmp_path, monkeypatch, spark):
     told = str(too_large(RuntimeError("numpy._core._exceptions._ArrayMemoryError: Unable to allocate"), spark))
     assert 'use plan="partitioned"' in told
     made = split_grid(2, 1, tmp_path)
-
-    def refuse(path, **options):
-        raise OSError(12, "Cannot allocate memory")
-
-    monkeypatch.setattr(tables.ForwardingTable, "open", refuse)
+    monkeypatch.setattr(tables.ForwardingTable, "open", mock.Mock(side_effect=OSError(12, "Cannot allocate memory")))
     with pytest.raises(TableError, match="does not fit into the memory of the Python worker"):
         tables.opened_part(made.partitions[0].artifact)

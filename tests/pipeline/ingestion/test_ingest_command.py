@@ -2,8 +2,6 @@
 
 from functools import partial
 
-import pytest
-
 from console import contrada, feature, write_lines
 from contrada.cli import java
 from contrada.pipeline import read_dataset
@@ -22,8 +20,7 @@ def write(path, *geometries):
 def test_rows_quarantine_and_summary(spark, tmp_path):
     one = write(tmp_path / "one.geojsonl", SQUARE, BOW_TIE, None, BOW_TIE)
     two = write(tmp_path / "two.geojsonl", SQUARE)
-    result = run(one, two, tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = run(one, two, tmp_path / "out", code=0)
     assert result.stdout == ""
     told = result.stderr.splitlines()
     assert told[0] == "read:          5 from 2 files"
@@ -35,38 +32,27 @@ def test_rows_quarantine_and_summary(spark, tmp_path):
         f"  all of them: {tmp_path / 'out' / 'quarantine'}",
     ]
     assert read_dataset(spark, tmp_path / "out").counts() == (5, 2, 3, 0)
-    again = run(one, tmp_path / "out")
-    assert again.exit_code == 2
-    assert "not empty" in again.stderr
+    assert "not empty" in run(one, tmp_path / "out", code=2).stderr
 
 
 def test_exit_codes(spark, tmp_path):
     bad = write(tmp_path / "bad.geojsonl", BOW_TIE)
     both = write(tmp_path / "both.geojsonl", SQUARE, BOW_TIE)
-    assert run(bad, tmp_path / "a", "--quiet").exit_code == 1
-    strict = run(both, tmp_path / "b", "--strict", "--quiet")
-    assert (strict.exit_code, strict.stderr) == (1, "")
-    mended = run(bad, tmp_path / "c", "--repair", "--strict")
-    assert mended.exit_code == 0
+    run(bad, tmp_path / "a", "--quiet", code=1)
+    assert run(both, tmp_path / "b", "--strict", "--quiet", code=1).stderr == ""
+    mended = run(bad, tmp_path / "c", "--repair", "--strict", code=0)
     assert "kept:          1, 1 of them repaired" in mended.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--to-crs", "EPSG:999999"], ["--buffer", "5"], ["--buffer", "-1"]])
-def test_what_cannot_be_done_is_told_in_a_line(spark, tmp_path, arguments):
-    result = run(write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out", *arguments)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: ")
+def test_what_cannot_be_done_is_told_in_a_line(spark, tmp_path, monkeypatch):
+    to_out = (write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out")
+    for arguments in (["--to-crs", "EPSG:999999"], ["--buffer", "5"], ["--buffer", "-1"]):
+        assert run(*to_out, *arguments, code=2).stderr.startswith("error: ")
+    monkeypatch.setattr(java, "find_java", lambda: java.Java(None, None, None))
+    told = run(*to_out, code=2).stderr
+    assert "needs Java 17 or newer for Spark and no Java was found; to install it:" in told
     assert not (tmp_path / "out").exists()
 
 
-def test_without_java(tmp_path, monkeypatch):
-    monkeypatch.setattr(java, "find_java", lambda: java.Java(None, None, None))
-    result = run(write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out")
-    assert result.exit_code == 2
-    assert "needs Java 17 or newer for Spark and no Java was found; to install it:" in result.stderr
-
-
 def test_help_has_examples_and_starts_nothing():
-    result = run("--help")
-    assert result.exit_code == 0
-    assert "contrada ingest downloads/ places" in result.stdout
+    assert "contrada ingest downloads/ places" in run("--help", code=0).stdout

@@ -7,17 +7,12 @@ import random
 import signal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from streams import parquet_of
 
 from console import read_lines
 from contrada.matching import ForwardingTable
-from contrada.pipeline.artifacts import publish
-from contrada.pipeline.storage import Storage
-from contrada.pipeline.stream import apart
-from contrada.pipeline.stream import version_log as versions
 from contrada.pipeline.stream.changes import Change, DirectoryChanges, apply_changes, read_apart
-from contrada.pipeline.stream.version_log import Versions
 from effort import examples, slow
 
 GOOD = b'{"key": "good", "subscriber": "s", "filter": "size > 1"}'
@@ -57,9 +52,8 @@ def applied(folder):
     return apply_changes(ForwardingTable(), since(folder).records, TEXT)
 
 
-@pytest.mark.parametrize("number", range(len(BAD_LINES)))
-def test_a_bad_line_is_rejected_as_written_and_the_next_is_read(tmp_path, number):
-    line = BAD_LINES[number]
+@pytest.mark.parametrize("line", BAD_LINES, ids=range(len(BAD_LINES)))
+def test_a_bad_line_is_rejected_as_written_and_the_next_is_read(tmp_path, line):
     (tmp_path / "1.ndjson").write_bytes(GOOD + b"\n" + line + b"\n" + GOOD.replace(b"good", b"last") + b"\n")
     news = since(tmp_path)
     table = ForwardingTable()
@@ -91,19 +85,9 @@ def test_lines_of_csv_are_kept_as_written(tmp_path):
 
 
 def rows(count=50):
-    return pa.table(
-        {
-            "key": [f"k{k}" for k in range(count)],
-            "subscriber": [f"s{k // 4}" if k % 5 else None for k in range(count)],
-            "filter": [f"size > {k}" for k in range(count)],
-        }
-    )
-
-
-def parquet_of(table):
-    target = io.BytesIO()
-    pq.write_table(table, target)
-    return target.getvalue()
+    subscribers = [f"s{k // 4}" if k % 5 else None for k in range(count)]
+    named = [{"key": f"k{k}", "subscriber": name, "filter": f"size > {k}"} for k, name in enumerate(subscribers)]
+    return pa.Table.from_pylist(named)
 
 
 def arrow_of(table):
@@ -113,10 +97,7 @@ def arrow_of(table):
     return target.getvalue()
 
 
-BOTH = pytest.mark.parametrize(("suffix", "written"), [("parquet", parquet_of), ("arrow", arrow_of)])
-
-
-@BOTH
+@pytest.mark.parametrize(("suffix", "written"), [("parquet", parquet_of), ("arrow", arrow_of)])
 def test_files_of_rows_are_read_in_another_process(tmp_path, suffix, written):
     (tmp_path / f"1.{suffix}").write_bytes(written(rows()))
     made = applied(tmp_path)
@@ -145,24 +126,7 @@ def test_damaged_files_of_rows_end_nothing(tmp_path, suffix, written):
     assert since(tmp_path, news.state).records == []
 
 
-def read_by(monkeypatch, tmp_path, code):
-    """The records of a file whose reader is this code."""
-    (tmp_path / "contrada_reads.py").write_text(
-        "import json, os, sys, time\n"
-        "print(json.dumps(['change', ['subscribe', 'a', 'a', 'size > 1']]), flush=True)\n" + code
-    )
-    run = apart.subprocess.run
-
-    def other(command, **options):
-        return run([command[0], str(tmp_path / "contrada_reads.py")], **options)
-
-    monkeypatch.setattr(apart.subprocess, "run", other)
-    kept, bad = read_apart(b"", "x.parquet")
-    assert kept == Change("subscribe", "a", "a", "size > 1")
-    assert (bad.source, bad.unit) == ("x.parquet", "file")
-    return bad.reason
-
-
+READ_ONE = "import json, os, sys, time\nprint(json.dumps(['change', 'subscribe', 'a', 'a', 'size > 1']), flush=True)\n"
 HALF = "sys.stdout.write('[\"change\", [')\nsys.stdout.flush()\ntime.sleep(600)\n"
 GREEDY = "from contrada.pipeline.stream.apart import limit_memory\nlimit_memory()\nbytearray(3 << 30)\n"
 
@@ -175,12 +139,13 @@ GREEDY = "from contrada.pipeline.stream.apart import limit_memory\nlimit_memory(
         (GREEDY, {"reader_memory": 2 << 30}, ["MemoryError", "CONTRADA_MAX_READER_MEMORY"]),
     ],
 )
-def test_a_process_that_ends_badly_is_a_rejection_and_what_it_read_is_kept(
-    tmp_path, monkeypatch, limited, code, limits, told
-):
+def test_a_process_that_ends_badly_is_a_rejection_and_what_it_read_is_kept(read_with, limited, code, limits, told):
     limited(**limits)
-    reason = read_by(monkeypatch, tmp_path, code)
-    assert all(part in reason for part in told)
+    read_with(READ_ONE + code)
+    kept, bad = read_apart(b"", "x.parquet")
+    assert kept == Change("subscribe", "a", "a", "size > 1")
+    assert (bad.source, bad.unit) == ("x.parquet", "file")
+    assert all(part in bad.reason for part in told)
 
 
 def test_a_file_that_needs_too_much_memory_names_the_limit(limited):
@@ -190,30 +155,21 @@ def test_a_file_that_needs_too_much_memory_names_the_limit(limited):
     assert "CONTRADA_MAX_READER_MEMORY" in bad.reason
 
 
-def test_a_driver_goes_on_after_bad_files_and_starts_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(versions, "cache_home", lambda: tmp_path / "cache")
-    folder = tmp_path / "changes"
-    folder.mkdir()
+def test_a_driver_goes_on_after_bad_files_and_starts_again(home):
+    folder = home.changes
     (folder / "1.ndjson").write_bytes(b"\n".join([*BAD_LINES, GOOD]))
     (folder / "2.parquet").write_bytes(parquet_of(rows())[:300])
     (folder / "3.json").write_bytes(DEEP)
     (folder / "4.xml").write_bytes(b"<alert")
     (folder / "5.ndjson").write_bytes(GOOD.replace(b"good", b"last"))
     (folder / "6.ndjson").mkdir()
-
-    def driver():
-        made = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(folder)), None)
-        made.begin(lambda place: publish(ForwardingTable(), place, key_type="string", subscriber_type="string"))
-        return made
-
-    first = driver()
+    first = home.driver()
     version = first.of_batch(0)
     assert version.subscriptions == 2
     assert first.rejected == len(BAD_LINES) + 4
-    kept = read_lines(tmp_path / "checkpoint" / "contrada" / "rejected_changes" / "1.ndjson")
-    raws = [row["raw"] for row in kept]
+    raws = [row["raw"] for row in read_lines(home.kept / "rejected_changes" / "1.ndjson")]
     assert raws[: len(BAD_LINES)] == [line.decode(errors="replace") for line in BAD_LINES]
-    again = driver()
+    again = home.driver()
     assert again.of_batch(0) == version
     assert again.of_batch(1).number == version.number
     assert again.rejected == 0

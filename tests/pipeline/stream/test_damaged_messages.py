@@ -1,22 +1,22 @@
 """Damaged files of messages: each is one rejection that names it, and the rows of all others are matched."""
 
 import gzip
-import io
 import json
 import shutil
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from streams import AVAILABLE, rows_in, uncommit, written
+from sample_tables import every_operator
+from streams import AVAILABLE, parquet_of, rows_in, uncommit, written
 
 import contrada as ct
+from console import write_lines
 from contrada import pipeline
 from contrada.pipeline.storage import Storage
-from contrada.pipeline.stream import apart, footers
+from contrada.pipeline.stream import footers
 from contrada.pipeline.stream.file_damage import Damage
 from contrada.pipeline.stream.source_log import files_of_batch
-from generators.filters_of_every_kind import FILTERS, expected, random_messages, subscription_rows, table_of
+from generators.filters_of_every_kind import expected, random_messages
 
 
 def rejected_files(output):
@@ -31,10 +31,21 @@ def rejected_files(output):
     return found
 
 
-def parquet(table, **options):
-    target = io.BytesIO()
-    pq.write_table(table, target, **options)
-    return target.getvalue()
+@pytest.fixture
+def folder(tmp_path):
+    """A directory with messages in `in`; its streams write to `out` and have the checkpoint `state`."""
+    (tmp_path / "in").mkdir()
+    return tmp_path
+
+
+def streamed(spark, folder, subscriptions, form):
+    """Read what there is; matched rows, rejected ones, and the progress."""
+    files = pipeline.MessageFiles(spark, folder / "in", form)
+    places = {"sink": folder / "out", "checkpoint": folder / "state"}
+    stream = pipeline.match_stream(files, subscriptions, **places, trigger=AVAILABLE)
+    stream.wait(300)
+    found = written(folder / "out" / "matches", ["message_id", "subscriber", "key"])
+    return found, written(folder / "out" / "rejected", ["message_id", "reason"]), stream.progress()
 
 
 def with_byte(data, at):
@@ -48,9 +59,8 @@ def lines(first, count, level=4):
 
 
 @pytest.mark.slow
-def test_damaged_compressed_lines_through_the_command(command, tmp_path):
-    source, output = tmp_path / "in", tmp_path / "out"
-    source.mkdir()
+def test_damaged_compressed_lines_through_the_command(command, folder):
+    source, output = folder / "in", folder / "out"
     packed, large = gzip.compress(lines(100, 50)), gzip.compress(lines(1000, 20_000))
     sound = {
         "a.ndjson": lines(0, 3), "b b%20[1].ndjson.gz": packed, "d.ndjson": b"",
@@ -63,11 +73,10 @@ def test_damaged_compressed_lines_through_the_command(command, tmp_path):
     }  # fmt: skip
     for name, data in {**sound, **damaged}.items():
         (source / name).write_bytes(data)
-    (tmp_path / "s.ndjson").write_text('{"key": "k", "filter": "level = 4"}\n')
-    asked = [source, tmp_path / "s.ndjson", "--checkpoint", tmp_path / "state", "--output", output, "--once"]
-    metrics = tmp_path / "stream.prom"
-    result = command("stream", *asked, "--metrics", metrics)
-    assert result.exit_code == 0, result.output
+    subscriptions = write_lines(folder / "s.ndjson", [{"key": "k", "filter": "level = 4"}])
+    asked = [source, subscriptions, "--checkpoint", folder / "state", "--output", output, "--once"]
+    metrics = folder / "stream.prom"
+    command("stream", *asked, "--metrics", metrics, code=0)
     reasons = rejected_files(output)
     assert reasons.keys() == damaged.keys()
     assert "0 bytes" in reasons["empty.ndjson.gz"]
@@ -90,44 +99,39 @@ def test_damaged_compressed_lines_through_the_command(command, tmp_path):
 
 
 @pytest.mark.slow
-def test_damaged_parquet_through_the_command(command, tmp_path):
-    source, output = tmp_path / "in", tmp_path / "out"
-    source.mkdir()
+def test_damaged_parquet_through_the_command(command, folder):
+    source, output = folder / "in", folder / "out"
 
     def table(first, count):
         return pa.table({"name": [f"m{k}" for k in range(first, first + count)], "level": [4] * count})
 
-    good = parquet(table(0, 50), compression="zstd", use_dictionary=False)
+    good = parquet_of(table(0, 50), compression="zstd", use_dictionary=False)
     page = good.index(b"\x28\xb5\x2f\xfd")
     typed = pa.table({"name": ["x"], "level": ["high"]})
     damaged = {
         "0.parquet": b"PAR1 and no more PAR1", "1.parquet": b"", "cut.parquet": good[: len(good) // 2],
         "page.parquet": good[: page + 4] + bytes(8) + good[page + 12 :], "tail.parquet": good[:-1],
-        "type.parquet": parquet(typed), "sum.parquet": b"",
+        "type.parquet": parquet_of(typed), "sum.parquet": b"",
     }  # fmt: skip
     readable = ("page.parquet", "sum.parquet", "type.parquet")
     # Page checksums find a changed value that decoding alone cannot.
-    plain = parquet(table(700, 9), compression="none", use_dictionary=False, write_page_checksum=True)
+    plain = parquet_of(table(700, 9), compression="none", use_dictionary=False, write_page_checksum=True)
     damaged["sum.parquet"] = plain.replace(b"m703", b"m999", 1)
     for name, data in damaged.items():
         (source / name).write_bytes(data)
-    (tmp_path / "s.ndjson").write_text('{"key": "k", "filter": "level = 4 AND name <> \'m1\'"}\n')
-    asked = [source, tmp_path / "s.ndjson", "--checkpoint", tmp_path / "state", "--output", output, "--once",
+    subscriptions = write_lines(folder / "s.ndjson", [{"key": "k", "filter": "level = 4 AND name <> 'm1'"}])
+    asked = [source, subscriptions, "--checkpoint", folder / "state", "--output", output, "--once",
              "--format", "parquet", "--id", "name"]  # fmt: skip
     for name in readable:  # their footers are sound
-        (source / name).rename(tmp_path / name)
-    nothing = command("stream", *asked)
-    assert nothing.exit_code == 2
-    assert "0.parquet" in nothing.stderr
+        (source / name).rename(folder / name)
+    assert "0.parquet" in command("stream", *asked, code=2).stderr
     (source / "g.parquet").write_bytes(good)
-    first = command("stream", *asked)
-    assert first.exit_code == 0, first.output
+    command("stream", *asked, code=0)
     assert {row["message_id"] for row in rows_in(output / "matches")} == {f"m{k}" for k in range(50) if k != 1}
     for name in readable:
-        (tmp_path / name).rename(source / name)
-    (source / "h.parquet").write_bytes(parquet(table(80, 2)))
-    second = command("stream", *asked)
-    assert second.exit_code == 0, second.output
+        (folder / name).rename(source / name)
+    (source / "h.parquet").write_bytes(parquet_of(table(80, 2)))
+    second = command("stream", *asked, code=0)
     assert "5 messages" in second.stderr
     assert "3 rejected" in second.stderr
     assert len(rows_in(output / "matches")) == 51
@@ -137,71 +141,52 @@ def test_damaged_parquet_through_the_command(command, tmp_path):
     # The columns are those of the first start, although the directory now begins with another type.
     (source / "g.parquet").unlink()
     (source / "h.parquet").unlink()
-    (source / "0.parquet").write_bytes(parquet(typed))
-    (source / "z.parquet").write_bytes(parquet(table(90, 3)))
-    third = command("stream", *asked)
-    assert third.exit_code == 0, third.output
+    (source / "0.parquet").write_bytes(parquet_of(typed))
+    (source / "z.parquet").write_bytes(parquet_of(table(90, 3)))
+    command("stream", *asked, code=0)
     assert len(rows_in(output / "matches")) == 54
 
 
 @pytest.mark.slow
-def test_sound_files_give_the_answers_of_a_single_process(spark, tmp_path):
+def test_sound_files_give_the_answers_of_a_single_process(spark, folder):
     """All kinds of columns, with damaged files between them; a batch that is replayed gives the same rows."""
-    source, output, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "state"
-    source.mkdir()
-    rows = subscription_rows(FILTERS, [f"k{k}" for k in range(len(FILTERS))])
-    table, _ = table_of(rows)
+    source = folder / "in"
+    _, table = every_operator()
     messages = [random_messages(30, seed=k) for k in range(2)]
     for k, some in enumerate(messages):
-        (source / f"{k}.parquet").write_bytes(parquet(some))
-    (source / "0-cut.parquet").write_bytes(parquet(messages[0])[:-20])
-
-    def run(subscriptions=None):
-        files = pipeline.MessageFiles(spark, source, "parquet", maxFilesPerTrigger=100)
-        stream = pipeline.match_stream(files, subscriptions, sink=output, checkpoint=checkpoint, trigger=AVAILABLE)
-        stream.wait(300)
-        found = written(output / "matches", ["message_id", "subscriber", "key"])
-        return found, written(output / "rejected", ["message_id", "reason"]), stream.progress()
-
-    found, kept, progress = run(table)
+        (source / f"{k}.parquet").write_bytes(parquet_of(some))
+    (source / "0-cut.parquet").write_bytes(parquet_of(messages[0])[:-20])
+    found, kept, progress = streamed(spark, folder, table, "parquet")
     right = [expected(table, some, "subscription") for some in messages]
     assert found == sorted((row for matches, _ in right for row in matches), key=repr)
     cut = [row for row in kept if row[0] is None]
     assert sorted(row for row in kept if row[0] is not None) == sorted(row for _, bad in right for row in bad)
     assert [reason.partition(": ")[0] for _, reason in cut] == [str(source / "0-cut.parquet")]
     assert (progress.messages, progress.rejected) == (2 * 30 + 1, len(kept))
-    uncommit(checkpoint, 0)
-    shutil.rmtree(output / "matches")
-    assert run()[:2] == (found, kept)
+    uncommit(folder / "state", 0)
+    shutil.rmtree(folder / "out" / "matches")
+    assert streamed(spark, folder, None, "parquet")[:2] == (found, kept)
 
 
-def test_files_that_are_gone_are_rejected(spark, tmp_path):
+def test_files_that_are_gone_are_rejected(spark, folder):
     """Spark leaves out a file that is gone when a batch is replayed, and says nothing of it."""
-    source, checkpoint = tmp_path / "in", tmp_path / "state"
-    source.mkdir()
+    source, table = folder / "in", ct.ForwardingTable()
+    table.subscribe("s", "level = 4", "k")
     for k in range(3):
         (source / f"{k}.ndjson").write_bytes(lines(k, 1))
-
-    def run():
-        table = ct.ForwardingTable()
-        table.subscribe("s", "level = 4", "k")
-        files = pipeline.MessageFiles(spark, source)
-        stream = pipeline.match_stream(files, table, sink=tmp_path / "out", checkpoint=checkpoint, trigger=AVAILABLE)
-        stream.wait(300)
-        return {row["message_id"] for row in rows_in(tmp_path / "out" / "matches")}, stream.progress()
-
-    assert run()[0] == {"m0", "m1", "m2"}
-    uncommit(checkpoint, 0)
+    found, _, _ = streamed(spark, folder, table, "ndjson")
+    assert found == [(f"m{k}", "s", "k") for k in range(3)]
+    uncommit(folder / "state", 0)
     (source / "1.ndjson").unlink()
-    found, progress = run()
-    assert found == {"m0", "m2"}
-    assert "was removed" in rejected_files(tmp_path / "out")["1.ndjson"]
+    found, _, progress = streamed(spark, folder, table, "ndjson")
+    assert found == [("m0", "s", "k"), ("m2", "s", "k")]
+    assert "was removed" in rejected_files(folder / "out")["1.ndjson"]
     assert (progress.messages, progress.matches, progress.rejected) == (3, 2, 1)
-    uncommit(checkpoint, 0)
+    uncommit(folder / "state", 0)
     for path in source.iterdir():
         path.unlink()
-    found, progress = run()
-    assert (found, progress.rejected) == (set(), 3)
+    found, _, progress = streamed(spark, folder, table, "ndjson")
+    assert (found, progress.rejected) == ([], 3)
 
 
 class Unsure(Damage):
@@ -218,34 +203,25 @@ class Unsure(Damage):
         return super()._error(uris, partly=partly)
 
 
-def test_a_failure_that_does_not_come_again_is_no_damage(spark, tmp_path):
-    (tmp_path / "1.ndjson").write_bytes(lines(0, 1))
-    uri = (tmp_path / "1.ndjson").as_uri()
-    files = pipeline.MessageFiles(spark, tmp_path)
-    assert Unsure(files, spark, 1).sorted([uri]) == ([uri], [], {})
-    assert Unsure(files, spark, 2).sorted([uri]).damage.keys() == {uri}
-
-
-def test_a_file_that_appears_late_is_read(spark, tmp_path):
+def test_a_failure_that_does_not_come_again_is_no_damage_and_a_file_that_appears_late_is_read(spark, tmp_path):
     (tmp_path / "1.ndjson").write_bytes(lines(0, 1))
     (tmp_path / "2.ndjson").write_bytes(b"\n")
-    damage = Damage(pipeline.MessageFiles(spark, tmp_path), spark)
-    uris = [(tmp_path / name).as_uri() for name in ("1.ndjson", "2.ndjson", "3.ndjson")]
+    files = pipeline.MessageFiles(spark, tmp_path)
+    first, blank, late = uris = [(tmp_path / name).as_uri() for name in ("1.ndjson", "2.ndjson", "3.ndjson")]
+    assert Unsure(files, spark, 1).sorted([first]) == ([first], [], {})
+    assert Unsure(files, spark, 2).sorted([first]).damage.keys() == {first}
+    damage = Damage(files, spark)
     assert damage.unread(uris) is None
-    assert damage.unread(uris[1:]).keys() == {uris[2]}
+    assert damage.unread([blank, late]).keys() == {late}
 
 
-def test_a_footer_that_ends_its_reader_is_damage(tmp_path, monkeypatch):
-    (tmp_path / "reads.py").write_text(
+def test_a_footer_that_ends_its_reader_is_damage(read_with):
+    read_with(
         "import json, os, sys\n"
         "for uri in json.load(sys.stdin):\n"
         "    if 'bad' in uri:\n"
         "        os.kill(os.getpid(), 11)\n"
         "    print('read', flush=True)\n"
-    )
-    run = apart.subprocess.run
-    monkeypatch.setattr(
-        apart.subprocess, "run", lambda command, **options: run([command[0], str(tmp_path / "reads.py")], **options)
     )
     found = footers.deadly_footers(["file:///a", "file:///bad-1", "file:///b", "file:///bad-2"])
     assert found.keys() == {"file:///bad-1", "file:///bad-2"}
@@ -253,7 +229,7 @@ def test_a_footer_that_ends_its_reader_is_damage(tmp_path, monkeypatch):
 
 
 def test_footers_are_read_in_another_process(tmp_path):
-    (tmp_path / "good.parquet").write_bytes(parquet(pa.table({"a": [1]})))
+    (tmp_path / "good.parquet").write_bytes(parquet_of(pa.table({"a": [1]})))
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no PAR1")
     assert footers.deadly_footers([(tmp_path / name).as_uri() for name in ("good.parquet", "bad.parquet")]) == {}
 

@@ -1,9 +1,8 @@
 """Ctrl-C and SIGTERM on commands that run Spark, as processes of their own: one line, and nothing is lost."""
 
 import os
+import shlex
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -12,37 +11,10 @@ import pytest
 from streams import written
 
 import contrada as ct
-from console import write_lines
+from console import python, wait_for, write_lines
 from contrada.demo.district import write_district
 
 WAIT = 900  # seconds at most, against a hang: kernels may have to be compiled first
-
-
-@pytest.fixture
-def start(tmp_path, monkeypatch):
-    """Starts a command in a process group of its own, as a shell does, and ends it after the test."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(ct.__file__).parent.parent))
-    running = []
-
-    def begin(*arguments):
-        command = [sys.executable, "-m", "contrada.cli.main", *map(str, arguments)]
-        with (tmp_path / "stdout").open("wb") as out, (tmp_path / "stderr").open("wb") as err:
-            running.append(subprocess.Popen(command, stdout=out, stderr=err, process_group=0, cwd=tmp_path))
-        return running[-1]
-
-    yield begin
-    for process in running:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def until(condition, process, tmp_path):
-    deadline = time.monotonic() + WAIT
-    while not condition():
-        assert process.poll() is None, (tmp_path / "stderr").read_text()
-        assert time.monotonic() < deadline, (tmp_path / "stderr").read_text()
-        time.sleep(0.02)
 
 
 def javas(is_meant):
@@ -62,10 +34,7 @@ def has_java(process):
 
 def check_no_java(tmp_path):
     """No Java that was started in a directory is left behind, a moment after its driver has ended."""
-    deadline = time.monotonic() + WAIT
-    while left := javas(lambda path: os.readlink(path / "cwd") == str(tmp_path)):
-        assert time.monotonic() < deadline, f"Java goes on: {left}"
-        time.sleep(0.1)
+    wait_for(lambda: not javas(lambda path: os.readlink(path / "cwd") == str(tmp_path)), WAIT)
 
 
 def said(tmp_path):
@@ -86,21 +55,18 @@ MOMENTS = {
     "batch": lambda place, process: (place / "state" / "contrada" / "batches" / "0.json").exists(),
     "idle": lambda place, process: (place / "state" / "commits" / "3").exists(),
 }
-CASES = [
-    *((moment, signal.SIGINT) for moment in MOMENTS),
-    *((moment, signal.SIGTERM) for moment in ("batch", "idle")),
-]
+CASES = [*((moment, signal.SIGINT) for moment in MOMENTS), ("batch", signal.SIGTERM), ("idle", signal.SIGTERM)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("moment", "number"), CASES)
-def test_a_stream_stops_with_one_line_and_goes_on(tmp_path, start, moment, number):
+def test_a_stream_stops_with_one_line_and_goes_on(tmp_path, start, until, moment, number):
     write_messages(tmp_path)
     asked = [{"key": key, "subscriber": "ops", "filter": "size >= 0 OR size IS NULL"} for key in ("k1", "k2")]
     write_lines(tmp_path / "s.ndjson", asked)
     command = ["stream", "in", "s.ndjson", "--checkpoint", "state", "--output", "out", "--files", 1]
     process = start(*command, "--master", "local[2]")
-    until(lambda: MOMENTS[moment](tmp_path, process), process, tmp_path)
+    until(lambda: MOMENTS[moment](tmp_path, process), process)
     os.killpg(process.pid, number)
     assert process.wait(WAIT) == 128 + number
     check_no_java(tmp_path)
@@ -113,10 +79,10 @@ def test_a_stream_stops_with_one_line_and_goes_on(tmp_path, start, moment, numbe
 
 
 @pytest.mark.slow
-def test_a_second_signal_stops_a_stream_at_once(tmp_path, start):
+def test_a_second_signal_stops_a_stream_at_once(tmp_path, start, until):
     write_messages(tmp_path)
     process = start("stream", "in", "--checkpoint", "state", "--output", "out", "--master", "local[2]")
-    until(lambda: MOMENTS["batch"](tmp_path, process), process, tmp_path)
+    until(lambda: MOMENTS["batch"](tmp_path, process), process)
     for _ in range(2):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
@@ -125,24 +91,20 @@ def test_a_second_signal_stops_a_stream_at_once(tmp_path, start):
     assert 1 <= len(said(tmp_path)) <= 2
 
 
-def commands(tmp_path):
-    district = tmp_path / "data"
-    match = ["match", district / "messages.parquet", district / "parcels.parquet", "--spark", "--output", "matches",
-             "--template", "S_INTERSECTS(area, $geometry)", "--quiet"]  # fmt: skip
-    return {
-        "match": match,
-        "ingest": ["ingest", district / "parcels.parquet", "rows", "--quiet"],
-        "demo": ["demo", "--data", district, "--output", "demo"],
-    }
+COMMANDS = [
+    "match data/messages.parquet data/parcels.parquet --spark -o o --quiet --template 'S_INTERSECTS(area, $geometry)'",
+    "ingest data/parcels.parquet rows --quiet",
+    "demo --data data --output demo",
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["match", "ingest", "demo"])
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("delay", [0, 6])
-def test_other_commands_stop_with_one_line(tmp_path, start, name, delay):
+def test_other_commands_stop_with_one_line(tmp_path, start, until, command, delay):
     write_district(tmp_path / "data", scale=1)
-    process = start(*commands(tmp_path)[name])
-    until(lambda: has_java(process), process, tmp_path)
+    process = start(*shlex.split(command))
+    until(lambda: has_java(process), process)
     time.sleep(delay)  # somewhere in the run; where, no test can say
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)
@@ -167,8 +129,7 @@ with interruptible("the one line"):
 
 def test_a_warning_after_a_signal_is_not_shown():
     """PySpark gives one where it stops a context whose Java has ended, on the way out."""
-    ended = subprocess.run([sys.executable, "-c", WARNING], capture_output=True, text=True, timeout=WAIT)
-    assert (ended.returncode, ended.stderr) == (130, "the one line\n")
+    assert python("-c", WARNING, code=130).stderr == "the one line\n"
 
 
 STARTING = """
@@ -191,5 +152,4 @@ with interruptible("stopped") as interruption:
 @pytest.mark.slow
 def test_spark_does_not_take_the_signal_while_it_starts(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(ct.__file__).parent.parent))
-    run = subprocess.run([sys.executable, "-c", STARTING], capture_output=True, text=True, timeout=WAIT)
-    assert (run.returncode, run.stderr) == (130, "stopped\n")
+    assert python("-c", STARTING, code=130).stderr == "stopped\n"

@@ -5,13 +5,14 @@ import json
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from sample_tables import every_operator
 from streams import AVAILABLE, written
 
 from console import write_lines
 from contrada import pipeline
 from contrada.formats.messages import message_of
 from effort import slow
-from generators.filters_of_every_kind import FILTERS, expected, random_messages, subscription_rows, table_of
+from generators.filters_of_every_kind import expected, random_messages
 
 CHANGES = [
     {"key": "k3", "subscriber": "s1", "filter": "size >= 0"},  # another subscriber and filter for a key in use
@@ -99,9 +100,7 @@ def test_rows_are_those_of_a_single_process(spark, tmp_path, form, by):
     (tmp_path / "messages").mkdir()
     (tmp_path / "changes").mkdir()
     source = form(spark, tmp_path / "messages")
-    rows = subscription_rows(FILTERS, [f"k{k}" for k in range(len(FILTERS))])
-    table, bad = table_of(rows)
-    assert not bad
+    rows, table = every_operator()
     columns = {"matches": ("message_id", "subscriber", "key")[: 3 if by == "subscription" else 2],
                "rejected": source.rejected}  # fmt: skip
 
@@ -122,7 +121,6 @@ def test_rows_are_those_of_a_single_process(spark, tmp_path, form, by):
             found = written(tmp_path / "output" / name, ("batch", *wanted))
             assert [row[1:] for row in found if row[0] == number] == expected_rows
         assert stream.progress().messages == count
-        return stream
 
     run(0, 60)
     write_lines(tmp_path / "changes" / "1.ndjson", CHANGES)

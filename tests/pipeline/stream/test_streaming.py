@@ -11,47 +11,43 @@ from streams import AVAILABLE, uncommit, written
 import contrada as ct
 from console import read_lines, write_lines
 from contrada import pipeline
-from contrada.pipeline.storage import Storage
-from contrada.pipeline.stream.changes import DirectoryChanges
-from contrada.pipeline.stream.version_log import Versions
 
 SCHEMA = "message_id long, size long, area binary"
 
 
-def write_messages(folder, name, rows):
-    """A file of messages, there whole or not at all."""
-    folder.mkdir(exist_ok=True)
-    kinds = pa.schema({"message_id": pa.int64(), "size": pa.int64(), "area": pa.binary()})
-    table = pa.Table.from_pylist([dict(zip(kinds.names, row, strict=True)) for row in rows], kinds)
-    pq.write_table(table, folder / f".{name}")
-    os.rename(folder / f".{name}", folder / name)
+class Home:
+    """A directory with everything that a stream has."""
+
+    def __init__(self, place, spark):
+        self.spark, self.messages, self.changes = spark, place / "messages", place / "changes"
+        self.output, self.checkpoint = place / "output", place / "checkpoint"
+        self.messages.mkdir()
+        self.changes.mkdir()
+
+    def write(self, name, *rows):
+        """A file of messages."""
+        kinds = pa.schema({"message_id": pa.int64(), "size": pa.int64(), "area": pa.binary()})
+        table = pa.Table.from_pylist([dict(zip(kinds.names, row, strict=True)) for row in rows], kinds)
+        pq.write_table(table, self.messages / name)
+
+    def stream(self, subscriptions=None, **options):
+        frame = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self.messages))
+        given = {"sink": self.output, "checkpoint": self.checkpoint, "changes": self.changes, "trigger": AVAILABLE}
+        return pipeline.match_stream(frame, subscriptions, **{**given, **options})
+
+    def run(self, subscriptions=None, **options):
+        stream = self.stream(subscriptions, **options)
+        stream.wait(120)
+        stream.versions.wait()
+        return stream
+
+    def matches(self):
+        return written(self.output / "matches", ["batch", "message_id", "subscriber", "key", "version"])
 
 
 @pytest.fixture
 def home(tmp_path, spark):
-    """A directory with everything that a stream has, and functions on it."""
-
-    class Home:
-        messages, changes = tmp_path / "messages", tmp_path / "changes"
-        output, checkpoint = tmp_path / "output", tmp_path / "checkpoint"
-
-        def stream(self, subscriptions=None, **options):
-            self.messages.mkdir(exist_ok=True)
-            self.changes.mkdir(exist_ok=True)
-            frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self.messages))
-            given = {"sink": self.output, "checkpoint": self.checkpoint, "changes": self.changes, "trigger": AVAILABLE}
-            return pipeline.match_stream(frame, subscriptions, **{**given, **options})
-
-        def run(self, subscriptions=None, **options):
-            stream = self.stream(subscriptions, **options)
-            stream.wait(120)
-            stream.versions.wait()
-            return stream
-
-        def matches(self):
-            return written(self.output / "matches", ["batch", "message_id", "subscriber", "key", "version"])
-
-    return Home()
+    return Home(tmp_path, spark)
 
 
 def rows_of(spark, filters):
@@ -64,7 +60,7 @@ SQUARE = ct.Region.box(0, 0, 4, 4).to_wkb()
 
 
 def test_messages_match_and_a_replayed_batch_is_what_it_was(spark, home, tmp_path):
-    write_messages(home.messages, "1.parquet", [(1, 5, None), (2, 1, SQUARE), (3, 1, b"\0")])
+    home.write("1.parquet", (1, 5, None), (2, 1, SQUARE), (3, 1, b"\0"))
     filters = {"big": "size >= 3", "here": "S_INTERSECTS(area, POINT(1 1))"}
     stream = home.run(rows_of(spark, filters))
     before = home.matches()
@@ -80,7 +76,7 @@ def test_messages_match_and_a_replayed_batch_is_what_it_was(spark, home, tmp_pat
     for name in (".new-0-abc", ".old-0-abc"):
         (home.output / "matches" / name).mkdir()
     write_lines(home.changes / "1.ndjson", [{"action": "unsubscribe", "key": key} for key in filters])
-    write_messages(home.messages, "2.parquet", [(4, 5, None)])
+    home.write("2.parquet", (4, 5, None))
     home.run()
     assert home.matches() == before, "batch 0 with its version, batch 1 without the subscriptions"
     assert files.isdisjoint(home.output.glob("matches/batch=0/*.parquet")), "it was written again"
@@ -94,9 +90,9 @@ def test_messages_match_and_a_replayed_batch_is_what_it_was(spark, home, tmp_pat
 
 
 def test_a_batch_has_one_version_and_rows_name_it(spark, home):
-    write_messages(home.messages, "1.parquet", [(1, 5, None)])
+    home.write("1.parquet", (1, 5, None))
     home.run(rows_of(spark, {"a": "size >= 3"}))
-    write_messages(home.messages, "2.parquet", [(2, 5, None)])
+    home.write("2.parquet", (2, 5, None))
     write_lines(
         home.changes / "1.ndjson",
         [{"key": "b", "filter": "size = 5"}, {"action": "unsubscribe", "key": "a"}, {"key": "c", "filter": "size <"},
@@ -108,34 +104,6 @@ def test_a_batch_has_one_version_and_rows_name_it(spark, home):
     assert [item["number"] for item in reasons] == [3, 4, 5, 6]
     assert "nobody" in reasons[1]["reason"]
     assert stream.versions.rejected == 4
-    write_messages(home.messages, "3.parquet", [(3, 5, None)])
-    write_lines(home.changes / "2.ndjson", [{"key": "b", "subscriber": "else", "filter": "size < 9"}])
-    home.run()
-    assert home.matches()[2:] == [(2, 3, "else", "b", 2)]
-
-
-def test_compaction_changes_no_answer_and_old_versions_go(spark, home):
-    home.run()  # nothing to read: version 0 is written
-    table = ct.ForwardingTable()
-    for number in range(4):
-        asked = {"key": f"k{number}", "subscriber": f"s{number // 2}", "filter": "size > 1"}
-        write_lines(home.changes / f"{number}.ndjson", [asked])
-        table.subscribe(asked["subscriber"], asked["filter"], asked["key"])
-        if number == 2:
-            write_lines(home.changes / "2b.ndjson", [{"action": "unsubscribe", "key": "k0"}])
-            table.unsubscribe("k0")
-        write_messages(home.messages, f"{number}.parquet", [(number, 5, None)])
-        stream = home.run(compact_after=2)
-        found = {row[3] for row in home.matches() if row[1] == number}
-        assert found == set(table.match_keys({"size": 5}))
-    assert stream.versions.current.number == 4
-    write_messages(home.messages, "9.parquet", [(9, 5, None)])
-    stream = home.run(compact_after=2)
-    assert {row[3] for row in home.matches() if row[1] == 9} == set(table.match_keys({"size": 5}))
-    kept = home.checkpoint / "contrada"
-    assert os.listdir(kept / "versions") == ["4.json"]
-    current = stream.versions.current
-    assert sorted(os.listdir(kept / "segments")) == sorted(f"{number}.ndjson" for number in current.segments)
 
 
 @pytest.mark.slow
@@ -155,7 +123,7 @@ def test_compacted_tables_take_over_and_copies_go(spark, home, tmp_path):
 
     running = []
     for number in range(8):
-        write_messages(home.messages, f"{number}.parquet", [(number, 5, None)])
+        home.write(f"{number}.parquet", (number, 5, None))
     running.append(home.stream(compact_after=1, progress=change, trigger={"processingTime": "0 seconds"}))
     running[0].query.processAllAvailable()
     running[0].stop()
@@ -173,11 +141,8 @@ def test_compacted_tables_take_over_and_copies_go(spark, home, tmp_path):
 
 
 def test_a_change_of_what_messages_cannot_have_is_refused(spark, home):
-    frame = (
-        spark.readStream.format("rate")
-        .load()
-        .selectExpr("value AS message_id", "value AS size", "make_interval(1) AS span")
-    )
+    rate = spark.readStream.format("rate").load()
+    frame = rate.selectExpr("value AS message_id", "value AS size", "make_interval(1) AS span")
     write_lines(home.changes / "1.ndjson", [{"key": "a", "filter": "span = 3"}, {"key": "b", "filter": "size >= 0"}])
     rows = []
 
@@ -197,43 +162,23 @@ def test_a_change_of_what_messages_cannot_have_is_refused(spark, home):
 
 def test_changes_of_a_table_are_read_by_their_numbers(spark, home):
     spark.sql("CREATE TABLE stream_changes (sequence BIGINT, action STRING, key STRING, filter STRING) USING parquet")
+    rounds = ["(1, 'subscribe', 'a', 'size > 1'), (2, NULL, 'b', 'size > 1')", "(3, 'unsubscribe', 'a', NULL)"]
     try:
-        spark.sql("INSERT INTO stream_changes VALUES (1, 'subscribe', 'a', 'size > 1'), (2, NULL, 'b', 'size > 1')")
-        write_messages(home.messages, "1.parquet", [(1, 5, None)])
-        home.run(changes=pipeline.ChangeTable(spark, "stream_changes"))
-        spark.sql("INSERT INTO stream_changes VALUES (3, 'unsubscribe', 'a', NULL)")
-        write_messages(home.messages, "2.parquet", [(2, 5, None)])
-        home.run(changes=pipeline.ChangeTable(spark, "stream_changes"))
+        for number, rows in enumerate(rounds, 1):
+            spark.sql(f"INSERT INTO stream_changes VALUES {rows}")
+            home.write(f"{number}.parquet", (number, 5, None))
+            home.run(changes=pipeline.ChangeTable(spark, "stream_changes"))
     finally:
         spark.sql("DROP TABLE stream_changes")
     assert [(row[0], row[3], row[4]) for row in home.matches()] == [(0, "a", 1), (0, "b", 1), (1, "b", 2)]
 
 
 def test_what_is_no_stream_is_refused(spark, home):
-    with pytest.raises(ct.ContradaError, match="needs a stream"):
-        pipeline.match_stream(spark.range(3), sink=home.output, checkpoint=home.checkpoint)
     rate = spark.readStream.format("rate").load()
-    with pytest.raises(ct.ContradaError, match="message_id"):
-        pipeline.match_stream(rate, sink=home.output, checkpoint=home.checkpoint)
     named = rate.selectExpr("value AS message_id")
-    for trigger in ({"realTime": "5 seconds"}, {"continuous": "1 second"}):
-        with pytest.raises(ct.ContradaError, match="foreachBatch"):
-            pipeline.match_stream(named, sink=home.output, checkpoint=home.checkpoint, trigger=trigger)
-
-
-def test_the_version_of_a_batch_is_written_before_it_runs(tmp_path):
-    changes = tmp_path / "changes"
-    versions = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(changes)), None)
-    versions.begin(lambda place: pipeline.publish(ct.ForwardingTable(), place))
-    write_lines(changes / "1.ndjson", [{"key": "a", "filter": "size > 1"}])
-    assert versions.of_batch(0).number == 1
-    write_lines(changes / "2.ndjson", [{"key": "b", "filter": "size > 1"}])
-    assert versions.of_batch(0).number == 1, "asked again, the batch has what it had"
-    again = Versions(Storage(tmp_path / "checkpoint"), DirectoryChanges(str(changes)), None)
-    again.begin(lambda place: pytest.fail("there is a version"))
-    assert again.of_batch(0).number == 1
-    assert again.of_batch(1).number == 2
-    again.committed(1)
-    assert os.listdir(tmp_path / "checkpoint" / "contrada" / "versions") == ["2.json"]
-    with pytest.raises(ct.ContradaError, match="no version 1"):
-        again.read(1)
+    for frame, trigger, reason in (
+        (spark.range(3), None, "needs a stream"), (rate, None, "message_id"),
+        (named, {"realTime": "5 seconds"}, "foreachBatch"), (named, {"continuous": "1 second"}, "foreachBatch"),
+    ):  # fmt: skip
+        with pytest.raises(ct.ContradaError, match=reason):
+            pipeline.match_stream(frame, sink=home.output, checkpoint=home.checkpoint, trigger=trigger)

@@ -8,12 +8,11 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from console import contrada, without_compiling
+from console import contrada, without_compiling, write_lines
 from contrada.pipeline.stream.changes import Change, read_changes
 from doc_pages import ROOT, blocks, check_printed, commands, page_text
 
@@ -38,8 +37,7 @@ def run_tutorial(folder):
         if command.startswith("python examples/"):
             continue
         if command.startswith("contrada "):
-            result = contrada(*shlex.split(command)[1:])
-            assert result.exit_code == 0, f"$ {command}\n{result.output}"
+            result = contrada(*shlex.split(command)[1:], code=0)
             got = result.stdout + without_compiling(result.stderr)
         else:
             got = printed_by_shell(command, folder)
@@ -75,26 +73,14 @@ def test_the_records_of_changes_are_good():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("command")
-def test_it_runs_until_it_is_interrupted(tmp_path, monkeypatch):
+def test_it_runs_until_it_is_interrupted(tmp_path, monkeypatch, start, until):
     """The command without --once, as a process of its own, ended by Ctrl-C after it has read what came."""
     monkeypatch.chdir(tmp_path)
     run_tutorial(tmp_path)
     (command,) = blocks(TUTORIAL, "sh")
-    arguments = [sys.executable, "-m", "contrada.cli.main", *shlex.split(command)[1:]]
-    hidden = tmp_path / "alerts" / ".3.ndjson"
-    hidden.write_text('{"id": "gale", "severity": 5}\n')
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(arguments, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True)
-    try:
-        hidden.rename(tmp_path / "alerts" / "3.ndjson")
-        deadline = time.monotonic() + 240
-        while not (tmp_path / "state" / "commits" / "2").exists():
-            is_running = process.poll() is None and time.monotonic() < deadline
-            assert is_running, (tmp_path / "log").read_text()
-            time.sleep(0.2)
-        os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(120) == 130
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-    assert "batch 2, version 1" in (tmp_path / "log").read_text()
+    process = start(*shlex.split(command)[1:])
+    write_lines(tmp_path / "alerts" / "3.ndjson", [{"id": "gale", "severity": 5}])
+    until((tmp_path / "state" / "commits" / "2").exists, process)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(120) == 130
+    assert "batch 2, version 1" in (tmp_path / "stderr").read_text()

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 import shapely
 
-from generators.rings import Geometries, Rings
+from generators.rings import Geometries, Rings, star_order
 
 Maker = Callable[[np.random.Generator], Any]
 
 
 def messy_regions(rng: np.random.Generator, count: int) -> Geometries:
     """Return regions of all kinds in turn; between a tenth and the half of them are valid."""
-    regions = np.empty(count, dtype=object)
-    for row in range(count):
-        regions[row] = KINDS[row % len(KINDS)](rng)
-    return regions
+    return np.fromiter((KINDS[row % len(KINDS)](rng) for row in range(count)), dtype=object, count=count)
 
 
 def any_ring(rng: np.random.Generator) -> Any:
@@ -29,13 +26,18 @@ def any_ring(rng: np.random.Generator) -> Any:
 
 def orderly_ring(rng: np.random.Generator) -> Any:
     """Return a polygon of grid points in order around their mean, at times with a spike or a vertex twice."""
-    points = rng.integers(0, int(rng.integers(3, 8)), (int(rng.integers(3, 9)), 2)).astype(float)
-    aside = points - points.mean(axis=0)
-    ring = points[np.argsort(np.arctan2(aside[:, 1], aside[:, 0]), kind="stable")]
+    ring = star_order(rng.integers(0, int(rng.integers(3, 8)), (int(rng.integers(3, 9)), 2)).astype(float))
     if rng.random() < 0.3:
         place = int(rng.integers(0, len(ring)))
         ring = np.insert(ring, place, ring[[place, place - 1][int(rng.integers(0, 2))]], axis=0)
     return shapely.Polygon(ring)
+
+
+def turning_ring(rng: np.random.Generator) -> Any:
+    """Return a polygon of grid points around the origin that turns once or twice."""
+    count = int(rng.integers(3, 12))
+    angles = np.sort(rng.uniform(0, 2 * np.pi * rng.integers(1, 3), count))
+    return shapely.Polygon(np.round(np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(1, 6, (count, 1))))
 
 
 def small_ring(rng: np.random.Generator, size: int) -> list[tuple[float, float]]:
@@ -97,5 +99,5 @@ def disturbed(rng: np.random.Generator, regions: Geometries) -> Geometries:
 
 
 KINDS: tuple[Maker, ...] = (
-    any_ring, orderly_ring, shell_with_holes, ring_with_holes, several_parts, part_in_hole, mixed_parts,
+    any_ring, orderly_ring, turning_ring, shell_with_holes, ring_with_holes, several_parts, part_in_hole, mixed_parts,
 )  # fmt: skip

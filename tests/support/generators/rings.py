@@ -61,7 +61,8 @@ class Rings:
     def straight(self) -> Bools:
         """Whether each vertex lies on the line of its neighbours; exact for integers below 2**25."""
         before, after = self.neighbours()
-        return np.asarray(cross(self.xy - before, after - self.xy) == 0)
+        arriving, leaving = self.xy - before, after - self.xy
+        return np.asarray(arriving[:, 0] * leaving[:, 1] == arriving[:, 1] * leaving[:, 0])
 
     def keep(self, wanted: Bools) -> Rings:
         """Drop the other vertices; at least three of each ring must stay."""
@@ -91,14 +92,16 @@ def offsets(owner: Ints, count: int) -> Ints:
 def as_multipolygons(regions: Geometries) -> Geometries:
     """Return regions with the single polygons wrapped, so that one layout holds all."""
     wrapped = np.array(regions, dtype=object)
-    for row in np.flatnonzero(shapely.get_type_id(wrapped) == shapely.GeometryType.POLYGON):
-        wrapped[row] = shapely.MultiPolygon([wrapped[row]])
+    rows = np.flatnonzero(shapely.get_type_id(wrapped) == shapely.GeometryType.POLYGON)
+    wrapped[rows] = shapely.multipolygons(wrapped[rows], indices=np.arange(len(rows)))
     return wrapped
 
 
-def cross(u: Floats, v: Floats) -> Floats:
-    """Return the cross products of rows of vectors."""
-    return np.asarray(u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0])
+def star_order(points: Floats, centre: Floats | None = None) -> Floats:
+    """Return sets of points (..., n, 2), each ordered counter-clockwise around its mean or another centre."""
+    apart = points - (points.mean(axis=-2, keepdims=True) if centre is None else centre)
+    order = np.argsort(np.arctan2(apart[..., 1], apart[..., 0]), axis=-1, kind="stable")
+    return np.take_along_axis(points, order[..., None], axis=-2)
 
 
 def polygons(region: Any) -> Polygons:

@@ -130,15 +130,11 @@ def boxes() -> st.SearchStrategy[Region]:
 @cache
 def of_kind(kind: str) -> Values:
     """Values of one kind, all of which may be operands; made once, which takes longer than drawing from it."""
-    if kind == "number":
-        return numbers()
-    if kind == "text":
-        return texts()
-    if kind == "timestamp":
-        return instants()
     if kind == "boolean":
         return st.sampled_from([True, False, np.True_, np.False_])
-    return mostly(boxes(), points() | regions())
+    if kind == "spatial":
+        return mostly(boxes(), points() | regions())
+    return {"number": numbers, "text": texts, "timestamp": instants}[kind]()
 
 
 @cache

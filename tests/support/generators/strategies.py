@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from contrada.geometry import Point, Region, Relation, RelationSet
 from generators.families.mosaic import Mosaic
+from generators.rings import star_order
 
 GRID = 6  # coordinates are 0..GRID
 
@@ -35,14 +36,15 @@ def mosaic_shapes(draw: st.DrawFn, count: int = 1) -> tuple[Any, ...]:
     return tuple(cells.regions(masks))
 
 
-@st.composite
-def simple_shapes(draw: st.DrawFn) -> Any:
+def grid_points(is_unique: bool = False) -> st.SearchStrategy[list[tuple[float, float]]]:
+    """Three to seven points on the grid."""
+    return st.lists(st.tuples(coordinates(), coordinates()), min_size=3, max_size=7, unique=is_unique)
+
+
+def simple_shapes() -> st.SearchStrategy[Any]:
     """Simple Shapely polygons of three to seven vertices on the grid, in order around their mean."""
-    point = st.tuples(coordinates(), coordinates())
-    points = np.array(draw(st.lists(point, min_size=3, max_size=7, unique=True)))
-    aside = points - points.mean(axis=0)
-    ring = points[np.argsort(np.arctan2(aside[:, 1], aside[:, 0]), kind="stable")]
-    return draw(st.just(shapely.Polygon(ring)).filter(shapely.is_valid))
+    polygons = grid_points(is_unique=True).map(lambda points: shapely.Polygon(star_order(np.array(points))))
+    return polygons.filter(shapely.is_valid)
 
 
 def shapes() -> st.SearchStrategy[Any]:
@@ -50,15 +52,9 @@ def shapes() -> st.SearchStrategy[Any]:
     return simple_shapes() | mosaic_shapes().map(lambda shapes: shapes[0])
 
 
-def shape_pairs() -> st.SearchStrategy[tuple[Any, Any]]:
-    """Pairs of valid Shapely regions, unrelated or of the same cells."""
-    return st.tuples(shapes(), shapes()) | mosaic_shapes(2).map(lambda shapes: (shapes[0], shapes[1]))
-
-
-def shape_triples() -> st.SearchStrategy[tuple[Any, Any, Any]]:
-    """Three valid Shapely regions, unrelated or of the same cells."""
-    same = mosaic_shapes(3).map(lambda shapes: (shapes[0], shapes[1], shapes[2]))
-    return st.tuples(shapes(), shapes(), shapes()) | same
+def shape_pairs(count: int = 2) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Two or so many valid Shapely regions, unrelated or of the same cells."""
+    return st.tuples(*[shapes()] * count) | mosaic_shapes(count)
 
 
 def regions() -> st.SearchStrategy[Region]:
@@ -82,21 +78,16 @@ def relation_sets() -> st.SearchStrategy[RelationSet]:
     return st.integers(0, 255).map(RelationSet.from_mask)
 
 
-@st.composite
-def rings(draw: st.DrawFn) -> list[tuple[float, float]]:
+def rings() -> st.SearchStrategy[list[tuple[float, float]]]:
     """Closed rings of any three to seven grid points in any order: most of them not simple."""
-    point = st.tuples(coordinates(), coordinates())
-    ring = draw(st.lists(point, min_size=3, max_size=7))
-    return [*ring, ring[0]]
+    return grid_points().map(lambda ring: [*ring, ring[0]])
 
 
-@st.composite
-def any_polygons(draw: st.DrawFn) -> Any:
+def any_polygons() -> st.SearchStrategy[Any]:
     """Shapely polygons and multipolygons of any rings, valid or not."""
     shell = st.just([(0.0, 0.0), (GRID, 0.0), (GRID, GRID), (0.0, GRID), (0.0, 0.0)]) | rings()
     part = st.builds(shapely.Polygon, shell, st.lists(rings(), max_size=2))
-    parts = draw(st.lists(part, min_size=1, max_size=3))
-    return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+    return part | st.lists(part, min_size=2, max_size=3).map(shapely.MultiPolygon)
 
 
 coarse_coordinates: st.SearchStrategy[float] = st.integers(0, 4).map(float) | st.sampled_from(

@@ -13,47 +13,39 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
 from contrada.geometry import Region, RegionArray
+from generators.rings import Floats, star_order
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Box = tuple[float, float, float, float]
 MessageKind = Literal["A", "B", "C"]
 
 UNIVERSE: Box = (0.0, 0.0, 1000.0, 1000.0)
+POINTS, LEAST_AREA = 20, 0.1 * 1000.0 * 1000.0  # of the regions of section 5
 SIDES = ((0, 0.0), (0, 1.0), (1, 0.0), (1, 1.0))  # axis and value: left, right, lower, upper
 
 
-def paper_regions(
-    rng: np.random.Generator, count: int, *, points: int = 20, universe: Box = UNIVERSE, least_area: float = 0.1
-) -> RegionArray:
-    """`count` regions of section 5: `points` vertices each, area at least `least_area` of the universe.
+def paper_regions(rng: np.random.Generator, count: int) -> RegionArray:
+    """`count` regions of section 5: 20 vertices each, area at least a tenth of the universe.
 
     >>> len(paper_regions(np.random.default_rng(7), 3))
     3
     """
-    rings, _ = paper_polygons(rng, count, points=points, universe=universe, least_area=least_area)
-    return as_regions(list(rings))
+    return as_regions(list(paper_polygons(rng, count)[0]))
 
 
-def paper_polygons(
-    rng: np.random.Generator, count: int, *, points: int = 20, universe: Box = UNIVERSE, least_area: float = 0.1
-) -> tuple[FloatArray, FloatArray]:
-    """The vertices (count, points, 2) and frames R (count, 4) of such regions.
+def paper_polygons(rng: np.random.Generator, count: int) -> tuple[Floats, Floats]:
+    """The vertices (count, 20, 2) and frames R (count, 4) of such regions.
 
     A region touches three or four sides of its frame, so the frame is its bounding box or a little more.
     """
-    limit = least_area * (universe[2] - universe[0]) * (universe[3] - universe[1])
-    polygons, frames = np.empty((0, points, 2)), np.empty((0, 4))
+    polygons, frames = np.empty((0, POINTS, 2)), np.empty((0, 4))
     while len(polygons) < count:
-        drawn = random_frames(rng, 2 * (count - len(polygons)) + 16, universe, limit)
-        rings = star_order(place(star_points(rng, len(drawn), points), drawn))
-        large = ring_areas(rings) >= limit
-        polygons = np.concatenate([polygons, rings[large]])
-        frames = np.concatenate([frames, drawn[large]])
+        drawn = random_frames(rng, 2 * (count - len(polygons)) + 16)
+        rings = star_order(place(star_points(rng, len(drawn), POINTS), drawn))
+        large = shapely.area(shapely.polygons(rings)) >= LEAST_AREA
+        polygons, frames = np.concatenate([polygons, rings[large]]), np.concatenate([frames, drawn[large]])
     return polygons[:count], frames[:count]
 
 
@@ -74,12 +66,12 @@ def message_regions(
 
 def message_polygons(
     rng: np.random.Generator, count: int, kind: MessageKind, *, universe: Box = UNIVERSE
-) -> tuple[list[FloatArray], FloatArray]:
+) -> tuple[list[Floats], Floats]:
     """The vertices (a list of (n, 2) arrays) and bounding boxes (count, 4) of such regions."""
     least, most, stretch, draw = KINDS[kind]
     frames = sized_frames(rng, count, universe, stretch)
     sizes = rng.integers(least, most + 1, count)
-    rings: list[FloatArray] = [np.empty((0, 2))] * count
+    rings: list[Floats] = [np.empty((0, 2))] * count
     for size in np.unique(sizes):  # one vectorised draw per number of vertices
         rows = np.flatnonzero(sizes == size)
         for row, ring in zip(rows, place(draw(rng, len(rows), int(size)), frames[rows]), strict=True):
@@ -87,19 +79,19 @@ def message_polygons(
     return rings, frames
 
 
-def random_frames(rng: np.random.Generator, count: int, universe: Box, least_area: float) -> FloatArray:
-    """Boxes spanned by two random points; those too small for a region of `least_area` are redrawn."""
-    low, high = np.array(universe[:2]), np.array(universe[2:])
+def random_frames(rng: np.random.Generator, count: int) -> Floats:
+    """Boxes spanned by two random points; those too small for a region of section 5 are redrawn."""
+    low, high = np.array(UNIVERSE[:2]), np.array(UNIVERSE[2:])
     frames = np.empty((0, 4))
     while len(frames) < count:
         corners = low + rng.random((8 * count, 2, 2)) * (high - low)
         drawn = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
         areas = np.prod(drawn[:, 2:] - drawn[:, :2], axis=1)
-        frames = np.concatenate([frames, drawn[areas > least_area]])
+        frames = np.concatenate([frames, drawn[areas > LEAST_AREA]])
     return frames[:count]
 
 
-def sized_frames(rng: np.random.Generator, count: int, universe: Box, stretch: float) -> FloatArray:
+def sized_frames(rng: np.random.Generator, count: int, universe: Box, stretch: float) -> Floats:
     """Boxes of 1 to 25 % of the universe, placed at random; width / height is log-uniform up to `stretch`."""
     width, height = universe[2] - universe[0], universe[3] - universe[1]
     area = rng.uniform(0.01, 0.25, count) * width * height
@@ -111,7 +103,7 @@ def sized_frames(rng: np.random.Generator, count: int, universe: Box, stretch: f
     return np.concatenate([low, np.minimum(low + size, np.array(universe[2:]))], axis=1)
 
 
-def star_points(rng: np.random.Generator, count: int, size: int, sides: int | None = None) -> FloatArray:
+def star_points(rng: np.random.Generator, count: int, size: int, sides: int | None = None) -> Floats:
     """Random points of the unit square, four of them on its four sides, or three on three, as `sides` says.
 
     None leaves it to chance, as in section 5.
@@ -124,22 +116,21 @@ def star_points(rng: np.random.Generator, count: int, size: int, sides: int | No
     return points
 
 
-def spiky_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
+def spiky_unit_rings(rng: np.random.Generator, count: int, size: int) -> Floats:
     """Irregular star-shaped rings that touch all four sides of the unit square."""
     return star_order(star_points(rng, count, size, sides=4))
 
 
-def round_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
+def round_unit_rings(rng: np.random.Generator, count: int, size: int) -> Floats:
     """Roundish rings, fitted to the unit square: radii and angular steps vary by a fifth."""
     angle = 2 * np.pi / size * (np.arange(size) + rng.uniform(-0.2, 0.2, (count, size)))
     radius = rng.uniform(0.8, 1.0, (count, size))
     ring = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
     low, high = ring.min(axis=1, keepdims=True), ring.max(axis=1, keepdims=True)
-    fitted: FloatArray = (ring - low) / (high - low)
-    return fitted
+    return np.asarray((ring - low) / (high - low))
 
 
-def narrow_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatArray:
+def narrow_unit_rings(rng: np.random.Generator, count: int, size: int) -> Floats:
     """Bands of 3, 4 or 5 vertices along a diagonal of the unit square, blunt (4) or with a tip at one end."""
     a, b, c, d = rng.uniform(0.05, 0.25, (4, count))
     zero, one = np.zeros(count), np.ones(count)
@@ -152,39 +143,22 @@ def narrow_unit_rings(rng: np.random.Generator, count: int, size: int) -> FloatA
 
 
 # Fewest and most vertices, how far from square the box may be, and the shape.
-KINDS: dict[str, tuple[int, int, float, Callable[[np.random.Generator, int, int], FloatArray]]] = {
+KINDS: dict[str, tuple[int, int, float, Callable[[np.random.Generator, int, int], Floats]]] = {
     "A": (6, 10, 1.1, round_unit_rings),
     "B": (30, 50, 3.0, spiky_unit_rings),
     "C": (3, 5, 6.0, narrow_unit_rings),
 }
 
 
-def place(unit: FloatArray, frames: FloatArray) -> FloatArray:
+def place(unit: Floats, frames: Floats) -> Floats:
     """Rings of the unit square moved into their frames; 0 and 1 land on the frame's sides exactly."""
     low, high = frames[:, None, :2], frames[:, None, 2:]
-    placed: FloatArray = np.clip(low * (1 - unit) + high * unit, low, high)
-    return placed
+    return np.asarray(np.clip(low * (1 - unit) + high * unit, low, high))
 
 
-def star_order(points: FloatArray) -> FloatArray:
-    """Each set of points (count, n, 2), ordered counter-clockwise around its mean."""
-    apart = points - points.mean(axis=1, keepdims=True)
-    order = np.argsort(np.arctan2(apart[..., 1], apart[..., 0]), axis=1)
-    return np.take_along_axis(points, order[..., None], axis=1)
-
-
-def ring_areas(rings: FloatArray) -> FloatArray:
-    """Areas of counter-clockwise rings (count, n, 2), not closed."""
-    following = np.roll(rings, -1, axis=1)
-    cross = rings[..., 0] * following[..., 1] - rings[..., 1] * following[..., 0]
-    areas: FloatArray = cross.sum(axis=1) / 2
-    return areas
-
-
-def as_regions(rings: list[FloatArray]) -> RegionArray:
+def as_regions(rings: list[Floats]) -> RegionArray:
     """A column of simple polygons from their rings (not closed)."""
-    sizes = [len(ring) for ring in rings]
-    owner = np.repeat(np.arange(len(rings)), sizes)
+    owner = np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
     vertices = np.concatenate(rings) if rings else np.empty((0, 2))
     return RegionArray.from_shapely(shapely.polygons(shapely.linearrings(vertices, indices=owner)))
 
@@ -199,8 +173,9 @@ def coastline(
     return Region(ring)
 
 
-def neighbours(rng: np.random.Generator, vertices: int, *, width: float = 1000.0) -> tuple[Region, Region]:
+def neighbours(rng: np.random.Generator, vertices: int) -> tuple[Region, Region]:
     """Two regions that meet along a wandering border: all but two of the vertices of either are shared."""
+    width = 1000.0
     height = np.linspace(0.0, width, vertices - 2)
     border = np.stack([width * (1 + 0.4 * fractal(rng, vertices - 2)), height], axis=1)
     west = np.concatenate([border, [(0.0, width), (0.0, 0.0)]])
@@ -208,10 +183,9 @@ def neighbours(rng: np.random.Generator, vertices: int, *, width: float = 1000.0
     return Region(west), Region(east)
 
 
-def fractal(rng: np.random.Generator, count: int, roughness: float = 1.1) -> FloatArray:
+def fractal(rng: np.random.Generator, count: int, roughness: float = 1.1) -> Floats:
     """A periodic random curve whose waves of k periods have amplitude k ** -roughness, scaled to -1..1."""
     waves = np.arange(1, count // 2 + 1)
     amplitude = rng.normal(size=len(waves)) + 1j * rng.normal(size=len(waves))
     curve = np.fft.irfft(np.concatenate([[0], amplitude * waves**-roughness]), count)
-    scaled: FloatArray = curve / np.abs(curve).max()
-    return scaled
+    return np.asarray(curve / np.abs(curve).max())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import shapely
@@ -20,24 +20,8 @@ ONE_TO_MANY = 200  # pairs of a chunk for each time that is done
 JUDGED_VERTICES = 150  # agreeing pairs with more vertices together are not sampled: the judge is quadratic
 
 
-class Engine(Protocol):
-    """A way to relate regions, under test."""
-
-    def read(self, regions: Geometries) -> tuple[Any, dict[int, str]]:
-        """Return a column of the regions it accepts, and the reason for each row that it rejects."""
-
-    def relate(self, a: Any, b: Any) -> Codes:
-        """Return the relation codes of two columns, row by row."""
-
-    def relate_one(self, a: Any, row: int, b: Any, rows: Ints) -> tuple[Codes, Codes]:
-        """Return the relation codes of one row of a to some rows of b, and of these to that one."""
-
-    def relate_points(self, points: Floats, regions: Any) -> Codes:
-        """Return the relation codes of points against a column, row by row."""
-
-
-class Product:
-    """Contrada itself, on one thread."""
+class Engine:
+    """A way to relate regions: Contrada itself, on one thread. Tests derive others from it."""
 
     def read(self, regions: Geometries) -> tuple[Any, dict[int, str]]:
         """Return a column of the regions it accepts, and the reason for each row that it rejects."""
@@ -45,16 +29,12 @@ class Product:
         return sifted.regions, {rejection.row: rejection.reason for rejection in sifted.rejected}
 
     def relate(self, a: Any, b: Any) -> Codes:
-        """Return the relation codes of two columns, row by row."""
+        """Return the relation codes of two columns row by row, or of one row of a column to all of the other."""
         return np.asarray(relate(a, b, threads=1), dtype=np.uint8)
-
-    def relate_one(self, a: Any, row: int, b: Any, rows: Ints) -> tuple[Codes, Codes]:
-        """Return the relation codes of one row of a to some rows of b, and of these to that one."""
-        return self.relate(a[row], b[rows]), self.relate(b[rows], a[row])
 
     def relate_points(self, points: Floats, regions: Any) -> Codes:
         """Return the relation codes of points against a column, row by row."""
-        return np.asarray(relate(PointArray(points), regions, threads=1), dtype=np.uint8)
+        return self.relate(PointArray(points), regions)
 
 
 class Failure(NamedTuple):
@@ -95,129 +75,100 @@ def check_pairs(engine: Engine, rng: np.random.Generator, a: Geometries, b: Geom
 
     Where engine and Shapely differ the judge decides; of the rest it looks at a sample.
     """
-    tally = Tally()
-    a, b, column_a, column_b = accepted(engine, a, b, tally)
-    if not len(a):
-        return tally
-    ours = engine.relate(column_a, column_b)
-    truth = settle(tally, rng, ours, relations.shapely_codes(a, b), sample, Question("relate", a, b))
-    tally.counts += np.bincount(truth, minlength=len(NAMES))[: len(NAMES)]
-    back = engine.relate(column_b, column_a)
-    expect(tally, "relate(b, a)", INVERSE[truth], back, a, b)
-    check_redescribed(engine, rng, a, b, truth, tally)
-    check_one_to_many(engine, rng, a, b, (column_a, column_b), tally, sample)
-    check_points(engine, rng, a, b, column_a, tally, sample)
-    return tally
+    check = Check(engine, rng, sample)
+    a, b, column_a, column_b = check.accepted(a, b)
+    if len(a):
+        truth = check.settle("relate", a, b, engine.relate(column_a, column_b), relations.shapely_codes(a, b))
+        check.tally.counts += np.bincount(truth, minlength=len(NAMES))[: len(NAMES)]
+        check.expect("relate(b, a)", INVERSE[truth], engine.relate(column_b, column_a), a, b)
+        check.redescribed(a, b, truth)
+        check.one_to_many(a, b, column_a, column_b)
+        check.points(a, b, column_a)
+    return check.tally
 
 
-def check_redescribed(
-    engine: Engine, rng: np.random.Generator, a: Geometries, b: Geometries, truth: Codes, tally: Tally
-) -> None:
-    """Relate the same regions again with other ring starts, directions and order of parts and holes."""
-    wrong_before = tally.wrong
-    columns = []
-    again_a, again_b = redescribe(rng, a), redescribe(rng, b)
-    for regions in (again_a, again_b):
-        column, rejected = engine.read(regions)
-        columns.append(column)
-        for row, reason in rejected.items():
-            tally.fail("validate the same rings in another order", wkt(regions[row]), "", "valid", reason)
-    if tally.wrong == wrong_before:
-        ours = engine.relate(*columns)
-        expect(tally, "relate the same rings in another order", truth, ours, again_a, again_b)
+@dataclass
+class Check:
+    """One check of an engine, and what it has found."""
 
+    engine: Engine
+    rng: np.random.Generator
+    sample: float
+    tally: Tally = field(default_factory=Tally)
 
-class Question(NamedTuple):
-    """What is asked of rows of two columns; the second holds regions, the first regions or points."""
+    def accepted(self, a: Geometries, b: Geometries) -> tuple[Geometries, Geometries, Any, Any]:
+        """Return the pairs that the engine accepts, and their columns; what it rejects must be invalid."""
+        good = np.ones(len(a), bool)
+        columns = []
+        for regions in (a, b):
+            column, rejected = self.engine.read(regions)
+            columns.append(column)
+            for row, reason in rejected.items():
+                good[row] = False
+                self.tally.judged += 1
+                if relations.judge_validity(regions[row]) is None:
+                    self.tally.fail("validate", wkt(regions[row]), "", "valid", reason)
+                else:
+                    self.tally.shapely_wrong_validity += 1
+        if not good.all():
+            a, b = a[good], b[good]
+            columns = [self.engine.read(regions)[0] for regions in (a, b)]
+        return a, b, columns[0], columns[1]
 
-    what: str
-    a: Any
-    b: Geometries
+    def redescribed(self, a: Geometries, b: Geometries, truth: Codes) -> None:
+        """Relate the same regions again with other ring starts, directions and order of parts and holes."""
+        again = redescribe(self.rng, a), redescribe(self.rng, b)
+        read = [self.engine.read(regions) for regions in again]
+        for regions, (_, rejected) in zip(again, read, strict=True):
+            for row, reason in rejected.items():
+                self.tally.fail("validate the same rings in another order", wkt(regions[row]), "", "valid", reason)
+        if not any(rejected for _, rejected in read):
+            ours = self.engine.relate(*(column for column, _ in read))
+            self.expect("relate the same rings in another order", truth, ours, *again)
 
-    def verdict(self, row: int) -> int:
-        """Return the right answer for a row."""
-        ask = relations.judge if self.a.dtype == object else relations.judge_point
-        return ask(self.a[row], self.b[row])
+    def one_to_many(self, a: Geometries, b: Geometries, column_a: Any, column_b: Any) -> None:
+        """Relate some regions of a to many of b at once, those made together with them first."""
+        for row in self.rng.integers(0, len(a), -(-len(a) // ONE_TO_MANY)):
+            rows = np.arange(len(b))[max(0, row - MANY // 2) :][:MANY]
+            ones, others = np.repeat(a[row : row + 1], len(rows)), b[rows]
+            one, many = column_a[int(row)], column_b[rows]
+            ours, theirs = self.engine.relate(one, many), relations.shapely_codes(ones, others)
+            truth = self.settle("relate one to many", ones, others, ours, theirs, self.sample / 4)
+            self.expect("relate many to one", INVERSE[truth], self.engine.relate(many, one), ones, others)
 
-    def vertices(self) -> Ints:
-        """Return the number of vertices of each row, in both columns together."""
-        of_a = shapely.get_num_coordinates(self.a) if self.a.dtype == object else 1
-        return np.asarray(shapely.get_num_coordinates(self.b) + of_a)
+    def points(self, a: Geometries, b: Geometries, column_a: Any) -> None:
+        """Relate to each region of a a vertex of b, one of its own, and the middles of an edge of each."""
+        for points in contact_points(self.rng, a, b):
+            ours, theirs = self.engine.relate_points(points, column_a), relations.shapely_point_codes(points, a)
+            self.settle("relate point", shapely.points(points), a, ours, theirs)
 
+    def settle(
+        self, what: str, a: Geometries, b: Geometries, ours: Codes, theirs: Codes, sample: float | None = None
+    ) -> Codes:
+        """Return the right codes: where both agree theirs, but for the sample and the rest the judge's.
 
-def accepted(engine: Engine, a: Geometries, b: Geometries, tally: Tally) -> tuple[Geometries, Geometries, Any, Any]:
-    """Return the pairs that the engine accepts, and their columns; what it rejects must be invalid."""
-    good = np.ones(len(a), bool)
-    columns = []
-    for regions in (a, b):
-        column, rejected = engine.read(regions)
-        columns.append(column)
-        for row, reason in rejected.items():
-            good[row] = False
-            tally.judged += 1
-            if relations.judge_validity(regions[row]) is None:
-                tally.fail("validate", wkt(regions[row]), "", "valid", reason)
-            else:
-                tally.shapely_wrong_validity += 1
-    if not good.all():
-        a, b = a[good], b[good]
-        columns = [engine.read(regions)[0] for regions in (a, b)]
-    return a, b, columns[0], columns[1]
+        `what` is asked of the rows of two columns; the second holds regions, the first regions or points.
+        """
+        small = shapely.get_num_coordinates(a) + shapely.get_num_coordinates(b) <= JUDGED_VERTICES
+        is_sampled = small & (self.rng.random(len(ours)) < (self.sample if sample is None else sample))
+        doubtful = (ours != theirs) | (theirs == UNKNOWN) | is_sampled
+        truth = theirs.copy()
+        for row in np.flatnonzero(doubtful):
+            truth[row] = relations.judge(a[row], b[row])
+        self.tally.judged += int(doubtful.sum())
+        self.tally.shapely_wrong += int((truth != theirs).sum())
+        self.expect(what, truth, ours, a, b)
+        return truth
 
-
-def settle(
-    tally: Tally, rng: np.random.Generator, ours: Codes, theirs: Codes, sample: float, question: Question
-) -> Codes:
-    """Return the right codes: where both agree theirs, but for the sample and the rest the judge's."""
-    small = question.vertices() <= JUDGED_VERTICES
-    doubtful = (ours != theirs) | (theirs == UNKNOWN) | (small & (rng.random(len(ours)) < sample))
-    truth = theirs.copy()
-    for row in np.flatnonzero(doubtful):
-        truth[row] = question.verdict(int(row))
-    tally.judged += int(doubtful.sum())
-    tally.shapely_wrong += int((truth != theirs).sum())
-    expect(tally, question.what, truth, ours, question.a, question.b)
-    return truth
-
-
-def expect(tally: Tally, what: str, truth: Codes, ours: Codes, a: Any, b: Geometries) -> None:
-    """Note every row whose answer is not the right one."""
-    for row in np.flatnonzero(truth != ours):
-        first = wkt(a[row]) if a.dtype == object else wkt(shapely.Point(a[row]))
-        tally.fail(what, first, wkt(b[row]), named(truth[row]), named(ours[row]))
+    def expect(self, what: str, truth: Codes, ours: Codes, a: Geometries, b: Geometries) -> None:
+        """Note every row whose answer is not the right one."""
+        for row in np.flatnonzero(truth != ours):
+            self.tally.fail(what, wkt(a[row]), wkt(b[row]), named(truth[row]), named(ours[row]))
 
 
 def named(code: Any) -> str:
     """Return the name of a relation code, or the number if it is none."""
     return NAMES[code] if code < len(NAMES) else str(code)
-
-
-def check_one_to_many(
-    engine: Engine,
-    rng: np.random.Generator,
-    a: Geometries,
-    b: Geometries,
-    columns: tuple[Any, Any],
-    tally: Tally,
-    sample: float,
-) -> None:
-    """Relate some regions of a to many of b at once, those made together with them first."""
-    for row in rng.integers(0, len(a), -(-len(a) // ONE_TO_MANY)):
-        rows = np.arange(len(b))[max(0, row - MANY // 2) :][:MANY]
-        ones = np.repeat(a[row : row + 1], len(rows))
-        ours, back = engine.relate_one(columns[0], int(row), columns[1], rows)
-        question = Question("relate one to many", ones, b[rows])
-        truth = settle(tally, rng, ours, relations.shapely_codes(ones, b[rows]), sample / 4, question)
-        expect(tally, "relate many to one", INVERSE[truth], back, ones, b[rows])
-
-
-def check_points(
-    engine: Engine, rng: np.random.Generator, a: Geometries, b: Geometries, column_a: Any, tally: Tally, sample: float
-) -> None:
-    """Relate to each region of a a vertex of b, one of its own, and the middles of an edge of each."""
-    for points in contact_points(rng, a, b):
-        ours = engine.relate_points(points, column_a)
-        settle(tally, rng, ours, relations.shapely_point_codes(points, a), sample, Question("relate point", points, a))
 
 
 def contact_points(rng: np.random.Generator, *columns: Geometries) -> Iterator[Floats]:

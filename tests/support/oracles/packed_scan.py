@@ -9,7 +9,8 @@ oracles; here the tree, its lists, bit maps, grids and early decisions must give
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from contrada.index.packed import PackedTree
 from generators.families import FAMILIES, Family
 
 Masks = NDArray[np.uint8]
+Scan = Callable[[Region | Point], NDArray[np.int32]]
 
 
 def mask_choices(rng: np.random.Generator, count: int) -> Iterator[Masks]:
@@ -42,11 +44,12 @@ def check_family(chosen: Family, rng: np.random.Generator, items: int, messages:
             rows = rng.permutation(int(len(column) * rng.choice([1, 1.5, 90])))[: len(column)].astype(np.int32)
             tree = PackedTree(column, masks, rows)
             tree.check()
+            right = partial(scan, column, masks, rows)
             for message in [*asked, *asked_points]:
-                check_message(tree, column, masks, rows, message)
+                check_message(tree, right, message)
                 compared += len(rows)
-            check_batch(tree, column, masks, rows, RegionArray.from_regions(asked))
-            check_batch(tree, column, masks, rows, vertices[:messages])
+            check_batch(tree, right, RegionArray.from_regions(asked))
+            check_batch(tree, right, vertices[:messages])
     return compared
 
 
@@ -58,24 +61,20 @@ def scan(
     return np.sort(rows[(masks >> codes) & 1 == 1])
 
 
-def check_message(
-    tree: PackedTree, column: RegionArray | PointArray, masks: Masks, rows: NDArray[np.int32], message: Region | Point
-) -> None:
+def check_message(tree: PackedTree, right: Scan, message: Region | Point) -> None:
     """One message: the rows of the tree are those of the scan."""
-    right, found = scan(column, masks, rows, message), tree.match(message)
-    if not np.array_equal(found, right):
-        wrong = np.setxor1d(found, right).tolist()
-        raise AssertionError(f"{message}: rows {found.tolist()} in place of {right.tolist()}, as row {wrong[:1]}")
+    expected, found = right(message), tree.match(message)
+    if not np.array_equal(found, expected):
+        wrong = np.setxor1d(found, expected).tolist()
+        raise AssertionError(f"{message}: rows {found.tolist()} in place of {expected.tolist()}, as row {wrong[:1]}")
 
 
-def check_batch(
-    tree: PackedTree, column: RegionArray | PointArray, masks: Masks, rows: NDArray[np.int32], asked: Any
-) -> None:
+def check_batch(tree: PackedTree, right: Scan, asked: Any) -> None:
     """Messages together: the rows of each are those of the scan."""
     counts, found = tree.match_many(asked, np.arange(len(asked)))
     for message, of_one in zip(asked, np.split(found, np.cumsum(counts)[:-1]), strict=True):
         in_order = of_one if len(tree.disjoint_map) else np.sort(of_one)
-        assert np.array_equal(in_order, scan(column, masks, rows, message)), message
+        assert np.array_equal(in_order, right(message)), message
 
 
 def main() -> None:

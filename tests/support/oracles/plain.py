@@ -34,14 +34,12 @@ NANOSECONDS: dict[str, int | Fraction] = {
     **{unit: seconds * SECOND for unit, seconds in (("W", 604_800), ("D", 86_400), ("h", 3_600), ("m", 60), ("s", 1))},
     **{unit: Fraction(SECOND, 1000**k) for k, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), start=1)},
 }
-ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-}
-TEXT_TESTS: dict[str, Callable[[str, str], bool]] = {
     "prefix": str.startswith,
     "suffix": str.endswith,
     "contains": operator.contains,
@@ -109,7 +107,7 @@ def _scalar_holds(constraint: Any, asked: str, value: object) -> bool | None:
         # A Constraint that keeps its pattern in standard form has no escape of its own.
         pattern = like_regex(constraint.value, getattr(constraint, "escape", "\\"), casei, accenti)
         return re.fullmatch(pattern, found[1], re.DOTALL) is not None
-    return bool((ORDERS | TEXT_TESTS)[asked](found[1], operands[0][1]))
+    return bool(TESTS[asked](found[1], operands[0][1]))
 
 
 def comparable(value: object, casei: bool = False, accenti: bool = False) -> Comparable:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import lcm
 from typing import NamedTuple, TypeAlias
 
@@ -52,17 +52,21 @@ def relate_rational(a: Polygons, b: Polygons) -> int:
         faces.update(sides)
         if len(faces) == 4:  # outside both, in a alone, in b alone, in both
             return OVERLAPS
-    common, a_leaves, b_leaves = ({0, 1} in faces, {0} in faces, {1} in faces)
-    if common and a_leaves and b_leaves:
-        return OVERLAPS
-    if common and not a_leaves and not b_leaves:
-        return EQUALS
     touch = any(cuts(e, f) for e in edges_a for f in near(e, edges_b))
+    return relation_code({0, 1} in faces, {0} in faces, {1} in faces, touch)
+
+
+def relation_code(common: bool, a_leaves: bool, b_leaves: bool, touch: bool) -> int:
+    """Return the relation of two regions: is there a point within both, in a alone, in b alone, on both boundaries?"""
     if not common:
         return MEETS if touch else DISJOINT
+    if a_leaves and b_leaves:
+        return OVERLAPS
+    if a_leaves:
+        return COVERS if touch else CONTAINS
     if b_leaves:
         return COVERED_BY if touch else INSIDE
-    return COVERS if touch else CONTAINS
+    return EQUALS
 
 
 def point_rational(point: Sequence[Number], region: Polygons) -> int:
@@ -108,12 +112,10 @@ def ring_fault(edges: Outline) -> str | None:
     if len({(e.px, e.py) for e in edges}) < 3:
         return "fewer than three distinct vertices"
     last = len(edges) - 1
-    for i, e in enumerate(edges):
-        for j in range(i + 1, len(edges)):
-            shared = cuts(e, edges[j])
-            allowed = {Fraction(1)} if j == i + 1 else {Fraction(0)} if (i, j) == (0, last) else set()
-            if shared != allowed:
-                return f"edges {i} and {j} meet"
+    for (i, e), (j, f) in combinations(enumerate(edges), 2):
+        allowed = {Fraction(1)} if j == i + 1 else {Fraction(0)} if (i, j) == (0, last) else set()
+        if cuts(e, f) != allowed:
+            return f"edges {i} and {j} meet"
     return None
 
 

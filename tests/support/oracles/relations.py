@@ -42,16 +42,7 @@ def matrix_code(matrix: str) -> int:
     """Return the code of the relation that a DE-9IM matrix of two regions stands for."""
     if len(matrix) != 9:
         return UNKNOWN
-    common, a_leaves, b_leaves, touch = (matrix[place] != "F" for place in (0, 2, 6, 4))
-    if not common:
-        return MEETS if touch else DISJOINT
-    if a_leaves and b_leaves:
-        return OVERLAPS
-    if b_leaves:
-        return COVERED_BY if touch else INSIDE
-    if a_leaves:
-        return COVERS if touch else CONTAINS
-    return EQUALS
+    return rational.relation_code(*(matrix[place] != "F" for place in (0, 2, 6, 4)))
 
 
 def shapely_point_codes(points: Floats, regions: Geometries) -> Codes:
@@ -67,15 +58,16 @@ def check_codes(ours: Codes, a: Geometries, b: Geometries) -> None:
 
     `a` holds regions or, as an array of coordinates, points.
     """
-    are_regions = a.dtype == object
-    theirs = shapely_codes(a, b) if are_regions else shapely_point_codes(a, b)
+    theirs = shapely_codes(a, b) if a.dtype == object else shapely_point_codes(a, b)
+    first = a if a.dtype == object else shapely.points(a)
     for row in np.flatnonzero(np.asarray(ours) != theirs):
-        right = judge(a[row], b[row]) if are_regions else judge_point(a[row], b[row])
-        assert ours[row] == right, f"{wkt(a[row]) if are_regions else a[row]} {wkt(b[row])}"
+        assert ours[row] == judge(first[row], b[row]), f"{wkt(first[row])} {wkt(b[row])}"
 
 
 def judge(a: Any, b: Any) -> int:
-    """Return the relation of two valid Shapely regions, decided in rationals."""
+    """Return the relation of two valid Shapely regions, or of a point and one, decided in rationals."""
+    if a.geom_type == "Point":
+        return judge_point(shapely.get_coordinates(a)[0], b)
     return rational.relate_rational(polygons(a), polygons(b))
 
 

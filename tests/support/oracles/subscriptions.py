@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import shapely
@@ -32,6 +34,21 @@ def unsubscribe(table: ct.ForwardingTable, model: Model, keys: Iterable[Any]) ->
     for key in set(keys) & model.keys():
         table.unsubscribe(key)
         del model[key]
+
+
+def saved_and_opened(table: ct.ForwardingTable) -> ct.ForwardingTable:
+    """Return a table that another one was saved as; what it maps outlives the directory."""
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "table"
+        table.save(path)
+        ct.ForwardingTable.verify(path)
+        return ct.ForwardingTable.open(path)
+
+
+def recalled(table: ct.ForwardingTable, key: Any) -> ct.Predicate:
+    """Return the predicate of a subscription, of the constraints that an explanation names."""
+    filters = table.explain({}, key).filters
+    return ct.Predicate(ct.Filter(part.constraint for part in each.constraints) for each in filters)
 
 
 def matching_keys(model: Model, message: Mapping[str, Any]) -> set[Any]:

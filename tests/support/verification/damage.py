@@ -8,29 +8,27 @@ is reported with its number, and `--family NAME --first K --cases 1` repeats it.
 from __future__ import annotations
 
 import argparse
+import pkgutil
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, cast
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from contrada.errors import ContradaError
 
 MODULE = "verification.damage"
-FAMILIES = ("arrow", "table", "column")
+FAMILIES = {
+    "arrow": "verification.damaged_arrow:read_case",
+    "table": "verification.damaged_tables:table_case",
+    "column": "verification.damaged_tables:column_case",
+}
 SECONDS = 300.0  # for a process, and a few more for each case, after which it counts as hanging
 MOST_BYTES = 4 << 30  # of addresses for a process; libraries map a good part of that
 NUMBERS = (-1, 0, 1, 5, 255, 2**15, 2**31 - 1, -(2**31), 2**32, 2**62, -(2**63))
-
-
-class Failure(NamedTuple):
-    """A case that did not end as it should, and how it ended."""
-
-    family: str
-    case: int
-    how: str
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
@@ -58,8 +56,8 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(made) if bytes(made) != data else data[:-1]
 
 
-def run_cases(family: str, first: int, count: int) -> Iterator[Failure]:
-    """Run cases in other processes, and give those that failed; a process that ends is replaced by a new one."""
+def run_cases(family: str, first: int, count: int) -> Iterator[str]:
+    """Run cases in other processes, and say which failed and how; a process that ends is replaced by a new one."""
     at, stop = first, first + count
     while at < stop:
         command = [sys.executable, "-X", "faulthandler", "-m", MODULE, "--family", family, "--child"]
@@ -72,14 +70,13 @@ def run_cases(family: str, first: int, count: int) -> Iterator[Failure]:
             child.kill()
             written, _ = child.communicate()
             how = "the process hung"
-        lines = written.splitlines()
-        for line in lines:
+        for line in written.splitlines():
             number, _, outcome = line.partition(" ")
             at = int(number)
             if outcome:
-                yield Failure(family, at, outcome)
+                yield f"{family} {at}: {outcome}"
         if child.returncode != 0:
-            yield Failure(family, at, how)
+            yield f"{family} {at}: {how}"
         at += 1
         if child.returncode == 0:
             break
@@ -93,7 +90,7 @@ def _brief(text: str) -> str:
 def run_here(family: str, first: int, count: int) -> None:
     """Run cases in this process: a line with the number before each, and what went wrong behind it."""
     _limit_memory()
-    case = _case_of(family)
+    case = runpy.run_path(family)["read_case"] if family.endswith(".py") else pkgutil.resolve_name(FAMILIES[family])
     for number in range(first, first + count):
         print(number, flush=True)
         try:
@@ -101,39 +98,23 @@ def run_here(family: str, first: int, count: int) -> None:
         except ContradaError:
             pass
         except Exception as error:  # every other kind is what is looked for
-            place = error.__traceback__
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place is not None else ""
-            print(number, f"{type(error).__name__}: {error} ({where})".replace("\n", " ")[:600], flush=True)
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+            print(number, what.replace("\n", " ")[:600], flush=True)
 
 
 def _limit_memory() -> None:
     """Let this process have 4 GB of addresses at most, so that a case that asks for more fails alone."""
-    try:
+    with suppress(ImportError):  # Windows
         import resource
-    except ImportError:  # Windows
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
-
-def _case_of(family: str) -> Callable[[int], None]:
-    if family.endswith(".py"):
-        return cast(Callable[[int], None], runpy.run_path(family)["read_case"])
-    if family == "arrow":
-        from verification.damaged_arrow import read_case
-
-        return read_case
-    from verification.damaged_tables import column_case, table_case
-
-    return {"table": table_case, "column": column_case}[family]
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 1 if a case failed."""
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__)
-    names = ", ".join(FAMILIES)
-    parser.add_argument("--family", help=f"only this one: {names}, or a file with read_case (default: all)")
+    parser.add_argument("--family", help=f"one of {', '.join(FAMILIES)}, or a file with read_case (default: all)")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--cases", type=int, default=5_000, help="of each family (default: 5,000)")
     parser.add_argument("--child", action="store_true", help="run them in this process")
@@ -145,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for family in [options.family] if options.family else FAMILIES:
         for failure in run_cases(family, options.first, options.cases):
             failed += 1
-            print(f"{failure.family} {failure.case}: {failure.how}", flush=True)
+            print(failure, flush=True)
         print(f"{family}: {options.cases:,} damaged files read", flush=True)
     print(f"{failed} failed")
     return 1 if failed else 0

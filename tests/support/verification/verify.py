@@ -13,36 +13,37 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from generators.families import FAMILIES, Family, family
-from oracles.laws import Engine, Product, Tally, check_pairs
+from oracles.laws import Engine, Tally, check_pairs
 from oracles.relations import NAMES
 
 CHUNK = 4000  # pairs that one task asks for
-PRODUCT = Product()
+PRODUCT = Engine()
+EVERY = 20.0  # seconds between two lines of progress
+HEADS = ("family", "pairs", *NAMES, "judged", "GEOS wrong", "invalid to us", "wrong")
+CAPTION = (
+    "A dot: the family cannot produce the relation. Judged: by rational arithmetic, points included.\n"
+    "Invalid to us: though valid to GEOS, confirmed by the rationals."
+)
 ROUNDS = 12  # after these, a relation that is still too rare is reported
 
 
 class Task(NamedTuple):
-    """One chunk of one family; the numbers make its random stream."""
+    """One chunk of one family."""
 
     name: str
-    seed: int
     chunk: int
     pairs: int
-    sample: float
-
-
-Run: TypeAlias = Callable[[list[Task]], Iterable[tuple[Task, Tally]]]
 
 
 @dataclass
@@ -80,22 +81,22 @@ class State:
             short = max(short, min(int(1.2 * (self.least - rare) / rate), 4 * self.target))
         return max(short, 0)
 
-    def tasks(self, seed: int, sample: float) -> Iterator[Task]:
+    def tasks(self) -> Iterator[Task]:
         """Yield the next chunks, none when all is done."""
         wanted = self.missing()
         while wanted > 0:
             pairs = min(CHUNK, max(wanted, 100))
-            yield Task(self.family.name, seed, self.chunks, pairs, sample)
+            yield Task(self.family.name, self.chunks, pairs)
             self.chunks += 1
             wanted -= pairs
 
 
-def run_task(engine: Engine, task: Task) -> tuple[Task, Tally]:
+def run_task(engine: Engine, seed: int, sample: float, task: Task) -> tuple[Task, Tally]:
     """Make the pairs of a task and check them."""
     place = [chosen.name for chosen in FAMILIES].index(task.name)
-    rng = np.random.default_rng([task.seed, place, task.chunk])
+    rng = np.random.default_rng([seed, place, task.chunk])
     a, b = family(task.name).pairs(rng, task.pairs)
-    return task, check_pairs(engine, rng, a, b, task.sample)
+    return task, check_pairs(engine, rng, a, b, sample)
 
 
 def verify(
@@ -115,10 +116,12 @@ def verify(
     least = max(1, pairs // 1000)
     states = [State(chosen, round(pairs * chosen.weight / weight), least) for chosen in families]
     by_name = {state.family.name: state for state in states}
-    with workers(jobs, engine) as run:
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) if jobs > 1 else None
+    with pool or nullcontext():
+        run = pool.map if pool else map
         for _ in range(ROUNDS):
-            tasks = [task for state in states for task in state.tasks(seed, sample)]
-            for task, tally in run(tasks):
+            tasks = [task for state in states for task in state.tasks()]
+            for task, tally in run(partial(run_task, engine, seed, sample), tasks):
                 by_name[task.name].tally.add(tally)
                 progress(sum(state.pairs for state in states), pairs)
             if not tasks:
@@ -126,23 +129,57 @@ def verify(
     return states
 
 
-@contextmanager
-def workers(jobs: int, engine: Engine) -> Iterator[Run]:
-    """Yield a function that runs tasks, in this process or in several, and yields each result as it comes."""
-    check = partial(run_task, engine)
-    if jobs == 1:
-        yield lambda tasks: map(check, tasks)
-        return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield lambda tasks: (done.result() for done in as_completed([pool.submit(check, t) for t in tasks]))
+def lines_of_progress(what: str = "pairs") -> Callable[[int, int], None]:
+    """Return a function that prints a line when some time has passed since the last."""
+    last = [time.monotonic()]
+
+    def show(done: int, total: int) -> None:
+        if time.monotonic() - last[0] >= EVERY:
+            last[0] = time.monotonic()
+            print(f"{done:,} of {total:,} {what}", file=sys.stderr, flush=True)
+
+    return show
+
+
+def print_report(states: list[State], seconds: float) -> None:
+    """Print counts per family and relation, then what is wrong."""
+    rows = [HEADS, *map(row_of, states)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *rest in rows:
+        print(first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)))
+    pairs, wrong = sum(state.pairs for state in states), sum(state.tally.wrong for state in states)
+    print(f"{CAPTION}\n{pairs:,} pairs in {seconds:.0f} s; wrong answers: {wrong:,}")
+    for state in states:
+        for line in complaints(state):
+            print(line)
+
+
+def row_of(state: State) -> tuple[str, ...]:
+    """Return the counts of a family; a dot where a relation cannot occur."""
+    tally = state.tally
+    counts = ["." if k in state.family.impossible and not n else f"{n:,}" for k, n in enumerate(tally.counts)]
+    others = (tally.judged, tally.shapely_wrong, tally.shapely_wrong_validity, tally.wrong)
+    return state.family.name, f"{state.pairs:,}", *counts, *(f"{n:,}" for n in others)
+
+
+def complaints(state: State) -> Iterator[str]:
+    """Yield a line for everything that is not as it should be."""
+    for k in state.rare():
+        yield f"{state.family.name}: {NAMES[k]} only {state.tally.counts[k]} times, of {state.least} wanted"
+    for k in state.surprising():
+        why = state.family.impossible[k]
+        yield f"{state.family.name}: {NAMES[k]} {state.tally.counts[k]} times, though {why}"
+    for failure in state.tally.failures:
+        yield f"{state.family.name}: {failure.what}: expected {failure.expected}, got {failure.got}"
+        yield f"  a = {failure.a}"
+        if failure.b:
+            yield f"  b = {failure.b}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     options = parse(arguments)
     families = [family(name) for name in options.families] if options.families else list(FAMILIES)
-    from verification.report import lines_of_progress, print_report
-
     start = time.perf_counter()
     states = verify(families, options.pairs, options.seed, options.sample, options.jobs, lines_of_progress())
     print_report(states, time.perf_counter() - start)

@@ -59,9 +59,8 @@ class _FileMatch:
     def _take(self, batch: MessageBatch) -> None:
         found = self._matched.match(batch)
         self._census.add(batch.messages)
-        self._rejected += [
-            Rejected(*batch.places[row], reason, batch.raw(row)) for row, reason in found.rejected.items()
-        ]
+        for row, reason in found.rejected.items():
+            self._rejected.append(Rejected(*batch.places[row], reason, batch.raw(row)))
         ids = pa.array(list(map(str, batch.ids)), pa.string())
         self._parts += self._writer.lists(ids, found.owners, found.names)
         self._counts += len(ids) - len(found.rejected), len(np.unique(found.owners))

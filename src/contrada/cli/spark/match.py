@@ -1,36 +1,47 @@
 """`contrada match --spark`: the same files, options and answers, with messages matched by Spark's workers.
 
 Spark itself reads Parquet, in as many splits as it chooses. Every other format is read by the same code as without
-Spark, one file per task.
+Spark, one file per task. The table is whole or in partitions, by --plan or by its size.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 import typer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from contrada.cli.match import MatchCounts, MatchPlan, concluded
+from contrada.amounts import byte_size, counted
+from contrada.cli.match import MatchCounts, MatchPlan, concluded, subscribed
 from contrada.cli.message_reader import MessageOptions
 from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
-from contrada.cli.results import ResultFormat, chosen_format
+from contrada.cli.results import ResultFormat, chosen_format, name_column
 from contrada.cli.spark.files import FURTHER, Table, read_files
 from contrada.cli.spark.running import interruptible
-from contrada.cli.spark.tables import PartitionPlan, SparkSubscriptions
+from contrada.cli.subscribing import Asking, FirstRejected, Parsed, Reject, good_subscriptions, no_subscription
 from contrada.errors import ContradaError
 from contrada.formats.records import IDENTIFIERS, SUFFIXES, Rejected, files_of
+from contrada.formats.tables.row_files import row_text
+from contrada.matching import ForwardingTable
 from contrada.pipeline.answers import ID, answer_schema, name_types
+from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.batch.census import asked_census
+from contrada.pipeline.batch.compiling import Plan
 from contrada.pipeline.batch.matching import match
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.partitioned.sizing import table_limits
+from contrada.pipeline.partitioned.splitting import split
 from contrada.pipeline.spark_types import artifacts_place
 from contrada.pipeline.systems import common_systems, with_systems
 from contrada.spark_names import quoted
@@ -38,13 +49,9 @@ from contrada.spark_names import quoted
 WRITERS = {ResultFormat.parquet: "parquet", ResultFormat.csv: "csv", ResultFormat.ndjson: "json"}
 
 
-class FileAnswers(NamedTuple):
-    """The answers to all messages, as persisted frames."""
-
-    matches: DataFrame  # with `message_id`, `subscriber` and, by subscription, `key`
-    rejected: DataFrame  # with the fields of `Rejected`
-    totals: DataFrame  # one row: good messages, matched messages, censuses as JSON
-    persisted: DataFrame
+# The answers to all messages: matches with `message_id`, `subscriber` and, by subscription, `key`; rejections with the
+# fields of `Rejected`; totals, one row of good messages, matched messages and censuses as JSON; the persisted frame.
+FileAnswers = tuple[DataFrame, DataFrame, DataFrame, DataFrame]
 
 
 def run_on_spark(plan: MatchPlan, master: str | None, artifacts: str | None, wanted: PartitionPlan) -> int:
@@ -56,13 +63,14 @@ def run_on_spark(plan: MatchPlan, master: str | None, artifacts: str | None, wan
             progress.tell(lambda: "starting Spark")
             spark = interruption.start(master)
             try:
-                table = subscriptions.placed(spark, artifacts_place(spark, artifacts))
-                counts = MatchCounts(subscriptions=table.artifact.subscriptions)
-                _match(spark, plan, table.artifact, format, rejections, counts)
+                table, why = subscriptions.placed(spark, artifacts_place(spark, artifacts))
+                counts = MatchCounts(subscriptions=table.subscriptions)
+                _match(spark, plan, table, format, rejections, counts)
             finally:
                 spark.stop()
         if not plan.quiet:
-            typer.echo(table.told, err=True)
+            parts = "" if isinstance(table, Artifact) else f", {counted(len(table.partitions), 'partition')}"
+            typer.echo(f"plan:          {'partitioned' if parts else 'broadcast'}{parts}; {why}", err=True)
         return concluded(plan, counts, rejections)
 
 
@@ -89,19 +97,20 @@ def _match(
     if not files:
         raise ContradaError(f"{plan.messages}: no file has a known suffix; pass --messages-format")
     counts.began = time.perf_counter()
-    found = (_of_parquet if _is_parquet(plan.reading, files) else _of_files)(spark, plan, artifact, files)
-    names = [f.col(name).cast("string") for name in found.matches.columns if name != ID]
-    written = found.matches.select(f.col(ID).alias("message"), *names)
+    matched = _of_parquet if _is_parquet(plan.reading, files) else _of_files
+    matches, rejected, totals, persisted = matched(spark, plan, artifact, files)
+    names = [f.col(name).cast("string") for name in matches.columns if name != ID]
+    written = matches.select(f.col(ID).alias("message"), *names)
     written.write.mode("errorifexists").format(format).save(str(plan.output))
-    for row in found.rejected.toLocalIterator():
+    for row in rejected.toLocalIterator():
         rejections.add(Rejected(*row), "message")
-    *totals, censuses = found.totals.collect()[0]
-    counts.messages, counts.matched = (int(total or 0) for total in totals)
-    counts.matches = found.matches.count()
+    *sums, censuses = totals.collect()[0]
+    counts.messages, counts.matched = (int(total or 0) for total in sums)
+    counts.matches = matches.count()
     counts.census = asked_census(artifact)
     for text in censuses:
         counts.census.merge(text)
-    found.persisted.unpersist()
+    persisted.unpersist()
 
 
 def _is_parquet(reading: MessageOptions, files: list[str]) -> bool:
@@ -119,15 +128,14 @@ def _of_parquet(spark: SparkSession, plan: MatchPlan, artifact: Table, files: li
     known = f.struct(id.alias("message"), place[0].alias("source"), place[1].alias("number"))
     systems = common_systems(list(map(os.path.abspath, files))) or {}
     own = {name: crs for name, crs in systems.items() if name in frame.columns}
-    messages = with_systems(frame.withColumn(ID, known), own)
-    found = match(messages, artifact, by=plan.by)
+    found = match(with_systems(frame.withColumn(ID, known), own), artifact, by=plan.by)
     matches = found.matches.withColumn(ID, f.col("message_id.message")).persist()  # distinct ones are found once
     place_of = "message_id.source", f.lit("row"), "message_id.number"
     rejected = found.rejected.select(*place_of, "reason", f.lit(""), f.lit(False))
     census = found.census()
     bad, good = (f.count_distinct(f.when(f.col("reason").isNotNull() == is_bad, f.col(ID))) for is_bad in (True, False))
     totals = found.answers.select(f.lit(census.messages) - bad, good, f.array(f.lit(census.to_json())))
-    return FileAnswers(matches, rejected, totals, matches)
+    return matches, rejected, totals, matches
 
 
 def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column) -> Column:
@@ -151,4 +159,84 @@ def _of_files(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list
     matches = answers.where("found IS NOT NULL").select(ID, f.inline("found"))
     rejected = answers.where("reason IS NOT NULL").select(*Rejected._fields)
     totals = answers.select(f.sum("read"), f.sum("matched"), f.collect_list("census"))
-    return FileAnswers(matches, rejected, totals, answers)
+    return matches, rejected, totals, answers
+
+
+class PartitionPlan(NamedTuple):
+    """The plan, and the number of partitions, if given."""
+
+    plan: Plan = "auto"
+    partitions: int | None = None
+
+
+class SparkSubscriptions:
+    """The good subscriptions, read before Spark starts: as a table, or as rows for partitions."""
+
+    def __init__(self, plan: MatchPlan, wanted: PartitionPlan, rejections: Rejections, progress: ProgressLine) -> None:
+        self._asking, self._wanted, self._rejections = plan.asking, wanted, rejections
+        self._found: ForwardingTable | _SplitRows
+        if wanted.plan == "partitioned":
+            self._found = _rows(plan.asking, partial(rejections.add, what="subscription"))
+            if not self._found.table.num_rows:
+                raise no_subscription(plan.asking, self._found.first)
+        else:
+            self._found = subscribed(plan, rejections, progress)
+
+    def placed(self, spark: SparkSession, place: str) -> tuple[Table, str]:
+        """Publish the subscriptions at `place`; return the table, and why it is whole or in partitions."""
+        most, each = table_limits(spark)
+        if isinstance(self._found, _SplitRows):
+            why = "as requested" + (", with the number of partitions" if self._wanted.partitions else "")
+            return self._split(self._found, self._found.table.nbytes / each, place), why
+        table = publish(self._found, place)
+        if self._wanted.plan == "broadcast":
+            return table, "as requested"
+        fits = table.bytes <= most
+        room = f"{'' if fits else 'no more than '}{byte_size(most)}"
+        why = f"the table has {byte_size(table.bytes)}, a worker holds {room}"
+        if fits:
+            return table, why
+        if str(self._asking.source) == "-":
+            raise ContradaError(f"{why}, and standard input cannot be read again; pass --plan partitioned")
+        rows = _rows(self._asking, lambda item: None)  # rejections were reported on the first reading
+        return self._split(rows, table.bytes / each, place), why
+
+    def _split(self, rows: _SplitRows, parts: float, place: str) -> PartitionedArtifact:
+        made, bad = split(rows.table, rows.template, place, self._wanted.partitions or max(2, math.ceil(parts)))
+        late = [Rejected(*rows.origins[row], reason, row_text(rows.table, row)) for row, reason in bad]
+        for item in late if rows is self._found else ():  # else they were rejected on the first reading
+            self._rejections.add(item, "subscription")
+        if not made.subscriptions:
+            raise no_subscription(self._asking, rows.first or next(iter(late), None))
+        return made
+
+
+class _SplitRows(NamedTuple):
+    """Subscriptions for `split`, their origins, and the first bad one."""
+
+    table: Any
+    template: Any
+    origins: Sequence[tuple[str, str, int]]
+    first: Rejected | None
+
+
+def _rows(asking: Asking, reject: Reject) -> _SplitRows:
+    note = FirstRejected(reject)
+    if asking.template is not None:
+        template, found = asking.rows()
+        for item in found.rejected:
+            note(item)
+        return _SplitRows(found.table, template, found.origins, note.first)
+    good = list(good_subscriptions(asking, note))
+    return _SplitRows(_text_table(good), None, [one[:3] for one in good], note.first)
+
+
+def _text_table(good: list[Parsed]) -> Any:
+    """Return subscriptions as columns; those without a key get unused numbers."""
+    used = {one.key for one in good}
+    free = (number for number in range(2 * len(good) + 1) if number not in used)
+    keys = name_column([next(free) if one.key is None else one.key for one in good])
+    if len(keys.unique()) < len(keys):
+        raise ContradaError("a key exists both as text and as a number; partitions need keys of one type")
+    subscribers, filters = [one.subscriber for one in good], [str(one.predicate) for one in good]
+    return pa.table({"key": keys, "subscriber": name_column(subscribers), "filter": name_column(filters)})

@@ -70,15 +70,12 @@ class Interruption:
         relay = threading.Thread(target=self._relay, args=(reading,), daemon=True)
         relay.start()
         try:
-            return session(master, further, {"stderr": writing, "start_new_session": True})
+            with os.fdopen(writing, "wb"):
+                return session(master, further, {"stderr": writing, "start_new_session": True})
         except ContradaError:
-            os.close(writing)
-            writing = -1
             relay.join(LAST_OUTPUT_SECONDS)
             raise
         finally:
-            if writing >= 0:
-                os.close(writing)
             self.install()
 
     def _relay(self, reading: int) -> None:
@@ -102,8 +99,7 @@ class Interruption:
         with suppress(OSError, ValueError):
             sys.stdout.flush()
         with suppress(OSError, ValueError):
-            sys.stderr.write(f"{self._line}\n")
-            sys.stderr.flush()
+            print(self._line, file=sys.stderr, flush=True)
         os._exit(self.code)
 
 

@@ -59,13 +59,12 @@ def run(plan: StreamPlan) -> int:
 
 def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
     line = Line(plan.quiet, plan.metrics)
-
     spark = interruption.start(plan.master, None if plan.jars is None else {"spark.jars": plan.jars})
     stream = None
     try:
         frame, decoding = _source(spark, plan)
         is_begun = Storage(plan.checkpoint).inner("contrada").names("versions")
-        first = None if plan.asking is None or is_begun else table_of(plan.asking, _told)
+        first = None if plan.asking is None or is_begun else table_of(plan.asking, _tell_rejected)
         stream = match_stream(
             frame, first, plan.changes, sink=_sink(plan), checkpoint=plan.checkpoint, by=plan.by, decoding=decoding,
             trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show,
@@ -85,7 +84,7 @@ def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
     return 0
 
 
-def _told(item: Rejected) -> None:
+def _tell_rejected(item: Rejected) -> None:
     typer.echo(f"rejected subscription: {item}", err=True)
 
 
@@ -140,14 +139,12 @@ class Line:
         if self._quiet:
             return
         text = progress.line()
-        sys.stderr.write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
-        sys.stderr.flush()
+        print(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n", end="", file=sys.stderr, flush=True)
         self._is_open = self._is_terminal
 
     def last(self, text: str) -> None:
         """Replace the line by a last text; further progress is not shown."""
-        sys.stderr.write(f"\r\x1b[K{text}\n" if self._is_open else f"{text}\n")
-        sys.stderr.flush()
+        print(f"\r\x1b[K{text}" if self._is_open else text, file=sys.stderr, flush=True)
         self._quiet, self._is_open = True, False
 
     def end(self, lines: list[str]) -> None:

@@ -36,9 +36,7 @@ class Alert(NamedTuple):
     lost: tuple[str, ...]
 
 
-def read_alerts(
-    data: bytes, zones: Zones | None = None, spatial: Spatial | None = None
-) -> Iterator[tuple[bytes, list[Alert]]]:
+def read_alerts(data: bytes, zones: Zones, spatial: Spatial) -> Iterator[tuple[bytes, list[Alert]]]:
     """Yield the alerts of one XML document, or of several in sequence: the text of each, and its messages.
 
     >>> xml = b'''<alert xmlns="urn:oasis:names:tc:emergency:cap:1.2"><identifier>7</identifier><sender>s</sender>
@@ -46,7 +44,7 @@ def read_alerts(
     ... <info><category>Met</category><event>Storm</event><urgency>Immediate</urgency><severity>Severe</severity>
     ... <certainty>Likely</certainty><area><areaDesc>A field</areaDesc><polygon>0,0 0,1 1,1 0,0</polygon></area></info>
     ... </alert>'''
-    >>> ((text, (alert,)),) = read_alerts(xml)
+    >>> ((text, (alert,)),) = read_alerts(xml, {}, Spatial())
     >>> alert.message["event"], alert.message["sent"].isoformat(), alert.message["area"].to_wkt()
     ('Storm', '2024-05-01T12:00:00+00:00', 'POLYGON ((0 0, 1 0, 1 1, 0 0))')
     """
@@ -54,7 +52,7 @@ def read_alerts(
         if isinstance(document.root, ContradaError):
             alerts = [Alert(None, str(document.root), ())]
         else:
-            alerts = alerts_of(document.root, {} if zones is None else zones, spatial or Spatial())
+            alerts = alerts_of(document.root, zones, spatial)
         yield data[document.start : document.stop], alerts
 
 
@@ -74,12 +72,8 @@ def _alert_of(whole: Mapping[str, Any], block: Element, zones: Zones, spatial: S
     try:
         message = {**whole, "language": "en-US", **_values(block, INFO, INFO_REQUIRED)}
         areas = block.all("area")
-        for kind, elements in (
-            ("eventCode", block.all("eventCode")),
-            ("parameter", block.all("parameter")),
-            ("geocode", [code for area in areas for code in area.all("geocode")]),
-        ):
-            message.update(_named_values(kind, elements))
+        for kind, parents in (("eventCode", [block]), ("parameter", [block]), ("geocode", areas)):
+            message.update(_named_values(kind, [child for parent in parents for child in parent.all(kind)]))
         names = [name for area in areas if (name := area.first("areaDesc"))]
         if names:
             message["areaDesc"] = "; ".join(names)
@@ -116,7 +110,7 @@ def _named_values(kind: str, elements: list[Element]) -> dict[str, str]:
 def _region_of(areas: list[Element], zones: Zones) -> tuple[Region | None, tuple[str, ...]]:
     """Return the union of the areas, None if there is none, and the faults of areas that are left out."""
     regions: dict[int, Region] = {}  # each once: areas often name the same zones
-    known: dict[str, Region] = {}
+    known: dict[str, dict[str, Region]] = {}
     lost: list[str] = []
     circles = {circle.text for area in areas for circle in area.all("circle")}
     check_limit("circles", len(circles), "the alert")

@@ -22,7 +22,6 @@ Zones = Mapping[tuple[str, str], Region]
 CIRCLE_SIDES = 32  # of the polygon around a circle
 _BEARINGS = [2 * math.pi * (k + 0.5) / CIRCLE_SIDES for k in range(CIRCLE_SIDES)]
 _SINES, _COSINES = np.array([math.sin(b) for b in _BEARINGS]), np.array([math.cos(b) for b in _BEARINGS])
-MIN_BULK_CIRCLES = 16  # areas with this many circles read them together
 # The least radius of curvature of WGS 84, so that a circle of the same radius on the ellipsoid fits in, too.
 MIN_CURVATURE_RADIUS_KM = 6335.43
 _PAIR = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+),([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\Z", re.ASCII)
@@ -36,19 +35,21 @@ class Circle(NamedTuple):
     angle: float
 
 
-def regions_of_area(area: Element, zones: Zones, known: dict[str, Region]) -> tuple[list[Region], list[str]]:
+def regions_of_area(area: Element, zones: Zones, known: dict[str, dict[str, Region]]) -> tuple[list[Region], list[str]]:
     """Return the regions of one area: its polygons and circles, or, if it has none, the zones of its codes.
 
     Also returns the codes without a known zone. An area may be coded in several systems; unknown codes of a system do
-    not count if another system has known ones. `known` caches regions by their text.
+    not count if another system has known ones. `known` caches regions by kind and text.
     """
     name = area.first("areaDesc") or "without a name"
+    found: list[Region] = []
     try:
-        found = [_read_once(polygon_of, element.text, known) for element in area.all("polygon")]
-        circles = [element.text for element in area.all("circle")]
-        if len(circles) >= MIN_BULK_CIRCLES:
-            _read_circles(circles, known)
-        found += [_read_once(circle_of, text, known) for text in circles]
+        for kind, read in (("polygon", polygons_of), ("circle", circles_of)):
+            texts = [element.text for element in area.all(kind)]
+            own = known.setdefault(kind, {})
+            new = [text for text in dict.fromkeys(texts) if text not in own]
+            own.update(zip(new, read(new), strict=True))
+            found += [own[text] for text in texts]
     except (FormatError, RegionError) as error:
         raise FormatError(f"area {name!r}: {error}") from error
     if found:
@@ -59,48 +60,27 @@ def regions_of_area(area: Element, zones: Zones, known: dict[str, Region]) -> tu
         raise FormatError(f"area {name!r}: need a polygon, circle or geocode")
     systems = {code[0] for code in codes if code in zones}
     unknown = [code for code in codes if code not in zones and (code[0] in systems or not systems)]
-    texts = ", ".join(f"{system}={value}" for system, value in unknown)
-    lost = [f"area {name!r}: unknown zones: {texts}"] if unknown else []
+    shown = ", ".join(f"{system}={value}" for system, value in unknown)
+    lost = [f"area {name!r}: unknown zones: {shown}"] if unknown else []
     return [zones[code] for code in codes if code in zones], lost
 
 
-def _read_once(read: Callable[[str], Region], text: str, known: dict[str, Region]) -> Region:
-    name = f"{read.__name__} {text}"
-    if name not in known:
-        known[name] = read(text)
-    return known[name]
+def polygons_of(texts: list[str]) -> list[Region]:
+    """Return the regions of CAP polygons: at least four "lat,lon" pairs, the last equal to the first.
 
-
-def _read_circles(texts: list[str], known: dict[str, Region]) -> None:
-    """Put circles into `known`, all checked at once: one by one 1,000 of them take 0.3 s.
-
-    If one circle is bad, all are left to `circle_of`, which raises the error of the first bad one.
-    """
-    names = [name for text in dict.fromkeys(texts) if (name := f"{circle_of.__name__} {text}") not in known]
-    try:
-        circles = [_parse_circle(name.partition(" ")[2]) for name in names]
-    except FormatError:
-        return
-    rings = _around(circles)
-    whole = np.flatnonzero((np.abs(rings[:, :, 0]) <= 180).all(axis=1))
-    polygons = shapely.polygons(np.concatenate([rings, rings[:, :1]], axis=1)[whole])
-    made = read_regions(polygons, crs=LONGITUDE_LATITUDE)
-    if not made.rejected:
-        known.update(zip((names[k] for k in whole), made.regions, strict=True))
-
-
-def polygon_of(text: str) -> Region:
-    """Return the region of a CAP polygon: at least four "lat,lon" pairs, the last equal to the first.
-
-    >>> polygon_of("38.47,-120.14 38.34,-119.95 38.52,-119.74 38.47,-120.14").bounds
+    >>> polygons_of(["38.47,-120.14 38.34,-119.95 38.52,-119.74 38.47,-120.14"])[0].bounds
     (-120.14, 38.34, -119.74, 38.52)
     """
+    return [Region(_ring_of(text), crs=LONGITUDE_LATITUDE) for text in texts]
+
+
+def _ring_of(text: str) -> list[tuple[float, float]]:
     ring = [_position(pair) for pair in text.split()]
     if len(ring) < 4:
         raise FormatError(f"polygon: need at least four points, got {len(ring)}")
     if ring[0] != ring[-1]:
         raise FormatError("polygon is not closed: the last point must equal the first")
-    return Region(ring, crs=LONGITUDE_LATITUDE)
+    return ring
 
 
 def _position(pair: str) -> tuple[float, float]:
@@ -111,17 +91,26 @@ def _position(pair: str) -> tuple[float, float]:
     return float(found[2]), float(found[1])
 
 
-def circle_of(text: str) -> Region:
-    """Return a polygon of 32 sides that contains a CAP circle "lat,lon radius", the radius in kilometres.
+def circles_of(texts: list[str]) -> list[Region]:
+    """Return polygons of 32 sides that contain CAP circles "lat,lon radius", the radius in kilometres.
 
     If the sides were great circles, they would touch the circle on a sphere. They are straight lines in longitude and
     latitude, which run nearer to the equator, so the radius is first widened by more than that difference. The sphere
-    has the least radius of curvature of the ellipsoid.
+    has the least radius of curvature of the ellipsoid. All are checked at once: one by one 1,000 of them take 0.3 s.
 
-    >>> [round(bound, 3) for bound in circle_of("0,0 111.2").bounds]
+    >>> [round(bound, 3) for bound in circles_of(["0,0 111.2"])[0].bounds]
     [-1.006, -1.006, 1.006, 1.006]
     """
-    return _cut_at_the_antimeridian(_around([_parse_circle(text)])[0])
+    if not texts:
+        return []
+    rings = _around([_parse_circle(text) for text in texts])
+    polygons = shapely.polygons(rings)
+    for k in np.flatnonzero((np.abs(rings[:, :, 0]) > 180).any(axis=1)):
+        polygons[k] = _cut_at_the_antimeridian(rings[k])
+    made = read_regions(polygons, crs=LONGITUDE_LATITUDE)
+    if made.rejected:
+        raise RegionError(made.rejected[0].reason)
+    return list(made.regions)
 
 
 def _parse_circle(text: str) -> Circle:
@@ -166,14 +155,11 @@ def _column(function: Callable[[float], float], values: list[float]) -> NDArray[
     return np.array([[function(value)] for value in values])
 
 
-def _cut_at_the_antimeridian(ring: NDArray[np.float64]) -> Region:
-    if (np.abs(ring[:, 0]) <= 180).all():
-        return Region(ring, crs=LONGITUDE_LATITUDE)
+def _cut_at_the_antimeridian(ring: NDArray[np.float64]) -> Any:
     globe = shapely.box(-180, -90, 180, 90)
     turns = [np.column_stack([ring[:, 0] + turn, ring[:, 1]]) for turn in (-360, 0, 360)]
     parts = [shapely.intersection(shapely.Polygon(turn), globe) for turn in turns]
-    whole = shapely.MultiPolygon([part for part in parts if part.geom_type == "Polygon" and not part.is_empty])
-    return Region.from_shapely(whole, crs=LONGITUDE_LATITUDE)
+    return shapely.MultiPolygon([part for part in parts if part.geom_type == "Polygon" and not part.is_empty])
 
 
 def united(regions: list[Region]) -> Region:
@@ -199,14 +185,10 @@ def _merged(parts: list[Any]) -> Any:
     whole = shapely.get_parts(shapely.unary_union(parts))
     if len(whole) == 1:  # no part is alone, and locating every corner in a long boundary takes seconds
         return shapely.MultiPolygon(list(whole))
-    corners = shapely.points(_first_vertices(parts))
+    xy, owners = shapely.get_coordinates(parts, return_index=True)
+    corners = shapely.points(xy[np.searchsorted(owners, np.arange(len(parts)))])  # the first vertex of each part
     part, piece = shapely.STRtree(whole).query(corners, predicate="intersects")
     times = np.bincount(piece, minlength=len(whole))
     is_alone = times[piece] == 1
     whole[piece[is_alone]] = np.asarray(parts, object)[part[is_alone]]
     return shapely.MultiPolygon(list(whole))
-
-
-def _first_vertices(parts: list[Any]) -> Any:
-    xy, owners = shapely.get_coordinates(parts, return_index=True)
-    return xy[np.searchsorted(owners, np.arange(len(parts)))]

@@ -15,6 +15,7 @@ CHUNK_BYTES = 1 << 14  # bytes parsed at once: the parser copies them, and a doc
 FIRST_CHUNK_BYTES = 1 << 9  # bytes parsed first: the parser copies 16 KB in the time that it reads a short document
 # Each broken document may be read to the end of the data; in total, MAX_REREADS times the size of the data is read.
 MAX_REREADS = 16
+_NOT_SPACE = re.compile(rb"\S")
 _ROOT = re.compile(rb"<(?:[\w.-]+:)?alert[\s>]")
 _BEGINNING = re.compile(rb"<\?xml\s|" + _ROOT.pattern)
 
@@ -60,11 +61,8 @@ def documents(data: bytes) -> Iterator[Document]:
     """
     start, number, left = 0, 0, MAX_REREADS * len(data) + (1 << 24)
     view = memoryview(data)
-    while start < len(data):
-        while start < len(data) and data[start : start + 1].isspace():
-            start += 1
-        if start == len(data):
-            return
+    while (found := _NOT_SPACE.search(data, start)) is not None:
+        start = found.start()
         reason = _reason_to_stop(number, left)
         if reason is not None:
             yield Document(start, len(data), reason)
@@ -144,10 +142,9 @@ def _parse(data: memoryview) -> tuple[Element | ContradaError, int, int]:
             tag = bytes(data[ends[0] : ends[0] + CHUNK_BYTES])
             return top.children[0], ends[0] + tag.find(b">") + 1, place + CHUNK_BYTES
         return FormatError(f"XML: {error}"), 0, place + CHUNK_BYTES
-    except ContradaError as error:
-        return error, 0, place + CHUNK_BYTES
-    except (ValueError, LookupError) as error:  # an unknown encoding
-        return FormatError(f"XML: {error}"), 0, place + CHUNK_BYTES
+    except (ContradaError, ValueError, LookupError) as error:  # a limit, or an unknown encoding
+        refusal = error if isinstance(error, ContradaError) else FormatError(f"XML: {error}")
+        return refusal, 0, place + CHUNK_BYTES
     finally:
         parser.EndElementHandler = None  # it refers to the parser: without the cycle both are freed at once
     return top.children[0], len(data), len(data)

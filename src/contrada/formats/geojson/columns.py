@@ -14,15 +14,9 @@ from contrada.formats.records import Record
 from contrada.formats.tables.schema_merge import plain_type, text_of, united_type
 from contrada.geometry.crs import is_same_crs
 
+_JSON_TYPES = {type(None): pa.null(), bool: pa.bool_(), float: pa.float64(), str: pa.string()}
 MAX_PROPERTY_DEPTH = 32  # properties nested deeper become text
-
-
-class Feature(NamedTuple):
-    """A feature of a record: its properties, its geometry as WKB, and the CRS that it names."""
-
-    properties: dict[str, Any]
-    wkb: bytes | None
-    crs: str | None
+_Row = tuple[int, dict[str, Any], bytes | None, str]  # a feature: its number, properties, geometry as WKB, text
 
 
 class Features(NamedTuple):
@@ -43,17 +37,6 @@ class FeatureSchema(NamedTuple):
     crs: str | None
 
 
-def feature_of(record: Record) -> Feature:
-    """Return the feature of a record; its id becomes the property `id` unless a property has that name.
-
-    >>> feature_of(Record("line", 1, b'{"type": "Feature", "id": 7, "properties": {"a": 1}, "geometry": null}'))
-    Feature(properties={'a': 1, 'id': 7}, wkb=None, crs=None)
-    """
-    value = _members(record)
-    geometry = geometry_of(value)
-    return Feature(_properties(value), None if geometry is None else wkb_of_geojson(geometry), crs_of(value))
-
-
 def describe_features(records: Iterable[Record]) -> FeatureSchema:
     """Count records; return the columns of their properties, and the first CRS that a record names."""
     count, crs = 0, None
@@ -63,7 +46,8 @@ def describe_features(records: Iterable[Record]) -> FeatureSchema:
         try:
             value = _members(record)
             crs = crs or crs_of(value)
-            _widen(kinds, _properties(value))
+            for name, inner in _properties(value).items():
+                kinds[name] = united_type(kinds.get(name, pa.null()), kind_of(inner))
         except input_errors():
             continue  # rejected with the reason when the file is read
     return FeatureSchema(count, pa.schema([(name, plain_type(kind)) for name, kind in kinds.items()]), crs)
@@ -84,40 +68,44 @@ def _properties(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_features(records: Iterable[Record], kinds: Any, crs: str | None) -> Features:
-    """Read features as columns of the schema `kinds`; a feature that names a CRS other than `crs` is rejected."""
-    good: list[tuple[int, Feature, str]] = []
+    """Read features as columns of the schema `kinds`; a feature that names a CRS other than `crs` is rejected.
+
+    The id of a feature becomes the property `id` unless a property has that name.
+    """
+    good: list[_Row] = []
     rejected: list[tuple[int, str, str]] = []
     for record in records:
         raw = record.data.decode(errors="replace")
         try:
-            feature = feature_of(record)
-            if feature.crs is not None and crs is not None and not is_same_crs(feature.crs, crs):
-                raise FormatError(f"the GeoJSON member crs is {feature.crs[:60]}, but the file is in {crs}")
+            value = _members(record)
+            geometry, named = geometry_of(value), crs_of(value)
+            if named is not None and crs is not None and not is_same_crs(named, crs):
+                raise FormatError(f"the GeoJSON member crs is {named[:60]}, but the file is in {crs}")
+            wkb = None if geometry is None else wkb_of_geojson(geometry)
+            good.append((record.number, _properties(value), wkb, raw))
         except input_errors() as error:
             rejected.append((record.number, reason_of(error), raw))
-        else:
-            good.append((record.number, feature, raw))
     try:
         return _as_columns(good, kinds, rejected)
     except input_errors():  # a value that Arrow cannot hold, such as a lone surrogate
         fitting = []
-        for number, feature, raw in good:
+        for row in good:
             try:
-                _as_columns([(number, feature, raw)], kinds, [])
-                fitting.append((number, feature, raw))
+                _as_columns([row], kinds, [])
+                fitting.append(row)
             except input_errors() as error:
-                rejected.append((number, reason_of(error), raw))
+                rejected.append((row[0], reason_of(error), row[-1]))
         return _as_columns(fitting, kinds, sorted(rejected))
 
 
-def _as_columns(good: list[tuple[int, Feature, str]], kinds: Any, rejected: list[tuple[int, str, str]]) -> Features:
+def _as_columns(good: list[_Row], kinds: Any, rejected: list[tuple[int, str, str]]) -> Features:
     """Return the properties and the geometry of features as Arrow columns."""
-    numbers, features, raws = map(list, zip(*good, strict=True)) if good else ([], [], [])
+    numbers, properties, wkb, raws = map(list, zip(*good, strict=True)) if good else ([], [], [], [])
     columns = {}
     for field in kinds:
-        values = [_fitted(feature.properties.get(field.name), field.type) for feature in features]
+        values = [_fitted(own.get(field.name), field.type) for own in properties]
         columns[field.name] = pa.array(values, field.type)
-    return Features(numbers, columns, pa.array([feature.wkb for feature in features], pa.binary()), raws, rejected)
+    return Features(numbers, columns, pa.array(wkb, pa.binary()), raws, rejected)
 
 
 def kind_of(value: Any, depth: int = 0) -> Any:
@@ -126,14 +114,10 @@ def kind_of(value: Any, depth: int = 0) -> Any:
     >>> kind_of({"a": [1, 2.5]})
     StructType(struct<a: list<item: double>>)
     """
-    if value is None:
-        return pa.null()
-    if isinstance(value, bool):
-        return pa.bool_()
+    if type(value) in _JSON_TYPES:
+        return _JSON_TYPES[type(value)]
     if isinstance(value, int):
         return pa.int64() if -(2**63) <= value < 2**63 else pa.string()
-    if isinstance(value, float):
-        return pa.float64()
     if isinstance(value, list) and depth < MAX_PROPERTY_DEPTH:
         kind = pa.null()
         for item in value:
@@ -142,14 +126,6 @@ def kind_of(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping) and value and depth < MAX_PROPERTY_DEPTH:
         return pa.struct([(name, kind_of(inner, depth + 1)) for name, inner in value.items()])
     return pa.string()
-
-
-def _widen(kinds: dict[str, Any], properties: Mapping[str, Any]) -> None:
-    """Widen the types of columns so that they hold the properties of one more feature."""
-    for name, value in properties.items():
-        known, kind = kinds.get(name), kind_of(value)
-        if known is None or known != kind:
-            kinds[name] = kind if known is None else united_type(known, kind)
 
 
 def _fitted(value: Any, kind: Any) -> Any:

@@ -85,50 +85,37 @@ def _without_numpy(value: Any, depth: int) -> Any:
     return [_without_numpy(item, depth - 1) for item in value] if isinstance(value, list | tuple) and depth else value
 
 
-def in_two_dimensions(ring: list[list[float]]) -> list[list[float]]:
-    """Return a ring without heights; its positions may have different lengths."""
-    return ring if all(len(position) == 2 for position in ring) else [position[:2] for position in ring]
-
-
-def shape_of(kind: str, coordinates: Any) -> Any:
-    """Return the Shapely geometry of a type and coordinates."""
+def shape_of(value: Mapping[str, Any], depth: int = 0) -> Any:
+    """Return the Shapely geometry of a GeoJSON geometry of any type; collections nest at most 16 levels deep."""
+    kind = value["type"]
+    if kind == "GeometryCollection":
+        members = value.get("geometries")
+        if depth > 16 or not isinstance(members, list) or not all(map(is_geometry_object, members)):
+            raise RegionError(f"{kind}: need `geometries`, a list of geometries nested at most 16 levels deep")
+        return shapely.GeometryCollection([shape_of(member, depth + 1) for member in members])
+    coordinates = coordinates_of(kind, value.get("coordinates"))
     try:
         return shapely.geometry.shape({"type": kind, "coordinates": coordinates})
     except (ValueError, TypeError, IndexError, shapely.errors.ShapelyError) as error:
         raise RegionError(f"{kind}: {error}") from error
 
 
-def collection_of(value: Mapping[str, Any], depth: int = 0) -> Any:
-    """Return the Shapely collection of a GeometryCollection, at most 16 levels deep."""
-    members = value.get("geometries")
-    if depth > 16 or not isinstance(members, list) or not all(map(is_geometry_object, members)):
-        raise RegionError("GeometryCollection: need `geometries`, a list of geometries nested at most 16 levels deep")
-    return shapely.GeometryCollection(
-        [
-            collection_of(member, depth + 1)
-            if member["type"] == "GeometryCollection"
-            else shape_of(member["type"], coordinates_of(member["type"], member.get("coordinates")))
-            for member in members
-        ]
-    )
-
-
-def wkb_of_geojson(value: dict[str, Any]) -> bytes:
+def wkb_of_geojson(value: Mapping[str, Any]) -> bytes:
     """Return the WKB of a GeoJSON geometry of any type; only the nesting of its coordinates is validated.
 
     >>> len(wkb_of_geojson({"type": "Point", "coordinates": [1, 2]}))
     21
     """
     kind = value["type"]
-    if kind == "GeometryCollection":
-        return bytes(shapely.to_wkb(collection_of(value)))
-    coordinates = coordinates_of(kind, value.get("coordinates"))
     if kind not in POLYGONAL:
-        return bytes(shapely.to_wkb(shape_of(kind, coordinates)))
+        return bytes(shapely.to_wkb(shape_of(value)))
+    coordinates = coordinates_of(kind, value.get("coordinates"))
     polygons = [[_ring(ring) for ring in polygon] for polygon in ([coordinates] if kind == "Polygon" else coordinates)]
     empty = np.empty((0, 2))
     return polygons_to_wkb([(polygon[0], tuple(polygon[1:])) if polygon else (empty, ()) for polygon in polygons])
 
 
 def _ring(ring: list[list[float]]) -> Any:
-    return np.array(in_two_dimensions(ring), "<f8").reshape(-1, 2)
+    """Return a ring without heights; its positions may have different lengths."""
+    flat = ring if all(len(position) == 2 for position in ring) else [position[:2] for position in ring]
+    return np.array(flat, "<f8").reshape(-1, 2)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from functools import partial
+from typing import BinaryIO
 
 from contrada.errors import FormatError
+from contrada.geometry.arrow import lazy_pyarrow as pa
 
 _DICTIONARY, _BATCH = 2, 3  # values of the union MessageHeader
 _TAIL_BYTES = 10  # bytes: the length of the footer, and "ARROW1"
@@ -25,49 +27,48 @@ class Table:
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at
-        self._fields = at - self._number("<i", at)
-        self._size = self._number("<H", self._fields)
+        self._fields = at - _number(self._data, "<i", at)
+        self._size = _number(self._data, "<H", self._fields)
 
     @classmethod
     def root(cls, data: bytes) -> Table:
         """Return the outermost table of a buffer."""
-        first = cls.__new__(cls)
-        first._data = data
-        return cls(data, first._number("<I", 0))
+        return cls(data, _number(data, "<I", 0))
 
     def number(self, field: int, kind: str) -> int:
         """Return a field of the `struct` format `kind`, 0 if it is absent."""
         at = self._place(field)
-        return self._number(kind, at) if at else 0
+        return _number(self._data, kind, at) if at else 0
 
     def table(self, field: int) -> Table | None:
         """Return a field that is a table."""
         at = self._place(field)
-        return Table(self._data, at + self._number("<I", at)) if at else None
+        return Table(self._data, at + _number(self._data, "<I", at)) if at else None
 
     def structs(self, field: int, kind: str) -> Iterator[tuple[int, ...]]:
         """Return a field that is a vector of structs of the format `kind`."""
         at = self._place(field)
         if not at:
             return
-        at += self._number("<I", at)
-        count, size = self._number("<I", at), struct.calcsize(kind)
+        at += _number(self._data, "<I", at)
+        count, size = _number(self._data, "<I", at), struct.calcsize(kind)
         if at + 4 + count * size > len(self._data):
             raise FormatError("the Arrow metadata is damaged: a vector is longer than the metadata")
         yield from struct.iter_unpack(kind, self._data[at + 4 : at + 4 + count * size])
 
     def _place(self, field: int) -> int:
         entry = 4 + 2 * field
-        offset = self._number("<H", self._fields + entry) if entry < self._size else 0
+        offset = _number(self._data, "<H", self._fields + entry) if entry < self._size else 0
         return self._at + offset if offset else 0
 
-    def _number(self, kind: str, at: int) -> int:
-        try:
-            if at < 0:
-                raise FormatError("the Arrow metadata is damaged: an offset is negative")
-            return int(struct.unpack_from(kind, self._data, at)[0])
-        except struct.error as error:
-            raise FormatError(f"the Arrow metadata is damaged: {error}") from None
+
+def _number(data: bytes, kind: str, at: int) -> int:
+    try:
+        if at < 0:
+            raise FormatError("the Arrow metadata is damaged: an offset is negative")
+        return int(struct.unpack_from(kind, data, at)[0])
+    except struct.error as error:
+        raise FormatError(f"the Arrow metadata is damaged: {error}") from None
 
 
 def ipc_stream_bytes(stream: BinaryIO) -> int:
@@ -80,8 +81,6 @@ def ipc_stream_bytes(stream: BinaryIO) -> int:
     >>> len(sink.getvalue()) < 1000 < 8000 <= ipc_stream_bytes(sink)
     True
     """
-    import pyarrow as pa
-
     stream.seek(0)
     reader, total = pa.ipc.MessageReader.open_stream(stream), 0
     while True:
@@ -89,15 +88,12 @@ def ipc_stream_bytes(stream: BinaryIO) -> int:
             message = reader.read_next_message()
         except Exception:  # many types; the reader of batches stops here, too, and reports the error
             return total
-        total += _message_bytes(message.metadata.to_pybytes(), _reading(message.body))
+        metadata, body = message.metadata.to_pybytes(), memoryview(message.body or b"")
+        total += _message_bytes(metadata, partial(_slice, body))
 
 
-def _reading(body: Any) -> ReadAt:
-    """Return a function that reads from the body of a message in memory."""
-    import pyarrow as pa
-
-    whole = pa.py_buffer(b"") if body is None else body
-    return lambda at, length: bytes(memoryview(whole)[at : at + length])
+def _slice(body: memoryview, at: int, length: int) -> bytes:
+    return bytes(body[at : at + length])
 
 
 def ipc_file_bytes(stream: BinaryIO) -> int:
@@ -111,7 +107,13 @@ def ipc_file_bytes(stream: BinaryIO) -> int:
     True
     """
     size = stream.seek(0, io.SEEK_END)
-    read = _reading_from(stream)
+
+    def read(at: int, length: int) -> bytes:
+        if at < 0 or length < 0:
+            raise FormatError(f"the Arrow file is damaged: a block of {length} bytes at byte {at}")
+        stream.seek(at)
+        return stream.read(length)
+
     length = int.from_bytes(read(max(0, size - _TAIL_BYTES), 4), "little", signed=True)
     if not 0 < length <= size - _TAIL_BYTES:
         raise FormatError(f"the Arrow file is damaged: a footer of {length} bytes")
@@ -122,16 +124,6 @@ def ipc_file_bytes(stream: BinaryIO) -> int:
     if listed > size:  # a message that is listed many times could take hours
         raise FormatError(f"the Arrow file is damaged: {listed:,} bytes of metadata in a file of {size:,} bytes")
     return sum(_block_bytes(read, *block) for block in blocks)
-
-
-def _reading_from(stream: BinaryIO) -> ReadAt:
-    def read(at: int, length: int) -> bytes:
-        if at < 0 or length < 0:
-            raise FormatError(f"the Arrow file is damaged: a block of {length} bytes at byte {at}")
-        stream.seek(at)
-        return stream.read(length)
-
-    return read
 
 
 def _block_bytes(read: ReadAt, at: int, length: int, body: int) -> int:

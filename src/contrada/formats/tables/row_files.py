@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator
-from typing import Any, BinaryIO
+import json
+import os
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.bounded import Expansion, check_expansion, open_parquet
-from contrada.formats.parquet.geometry import parquet_schema
 from contrada.formats.parquet.ipc_sizes import ipc_file_bytes, ipc_stream_bytes
 from contrada.formats.records import OpenFile, Read, Rejected
 from contrada.formats.spatial import Spatial
-from contrada.formats.tables.gis_files import gis_batches
-from contrada.formats.tables.rows import attributes_of, check_table, rows_of
+from contrada.formats.tables.rows import attributes_of, check_table, parquet_schema, rows_of
 from contrada.formats.times import instant_of
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.checks import guarded, unreadable_reason
 from contrada.halving import in_halves
+from contrada.installation import missing
 
 BATCH_ROWS = 8192  # rows
+T = TypeVar("T")
+GEOMETRY = "geometry"  # the column of geometry of GIS files
 
 
 def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
@@ -33,8 +37,6 @@ def read_batches(stream: BinaryIO, format: str) -> Iterator[Any]:
 
 
 def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
-    import pyarrow as pa
-
     if format == "gis":
         for batch in gis_batches(stream, BATCH_ROWS):
             yield pa.Table.from_batches([batch])
@@ -65,43 +67,80 @@ def _batches(stream: BinaryIO, format: str) -> Iterator[Any]:
                 yield pa.Table.from_batches([part])
 
 
-def read_rows(ready: OpenFile, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
-    """Yield the messages of a file of rows.
+def gis_batches(stream: BinaryIO, rows: int) -> Iterator[Any]:
+    """Yield record batches of all layers with geometry, which is the column `geometry`; metadata name its CRS.
 
-    The rows of a batch with a damaged column are rejected one by one; if reading fails, one rejection stands for the
-    rest of the file.
+    pyogrio reads files by name, so the stream must have one.
+    """
+    try:
+        import pyogrio
+        from pyogrio.raw import open_arrow
+    except ImportError as error:
+        raise FormatError(missing("GeoPackage, Shapefile and FlatGeobuf need pyogrio", "spark")) from error
+
+    path = getattr(stream, "name", None)
+    if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
+        raise FormatError("GeoPackage, Shapefile and FlatGeobuf can only be read from files, not from streams")
+    try:
+        layers = [name for name, kind in pyogrio.list_layers(path).tolist() if kind is not None]
+        if not layers:
+            raise FormatError("no layer has geometry")
+        for layer in layers:
+            with open_arrow(path, layer=layer, batch_size=rows, use_pyarrow=True) as (about, reader):
+                own = about["geometry_name"] or "wkb_geometry"
+                for batch in reader:
+                    yield _named(batch, own, about["crs"])
+    except pyogrio.errors.DataSourceError as error:
+        raise FormatError(f"pyogrio cannot read the file: {error}") from error
+
+
+def _named(batch: Any, own: str, crs: str | None) -> Any:
+    """Return the batch with its geometry in the column `geometry`, and GeoParquet's metadata."""
+    names = [GEOMETRY if name == own else name for name in batch.schema.names]
+    about = {"primary_column": GEOMETRY, "columns": {GEOMETRY: {"encoding": "WKB", "crs": crs}}}
+    fields = [pa.field(name, field.type) for name, field in zip(names, batch.schema, strict=True)]
+    schema = pa.schema(fields, metadata={b"geo": json.dumps(about).encode()})
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def read_rows(ready: OpenFile, spatial: Spatial, times: Collection[str] = ()) -> Iterator[Read | Rejected]:
+    """Yield the messages of a file of rows."""
+    for item in sound_tables(ready, check_table):
+        if isinstance(item, Rejected):
+            yield item
+            continue
+        first, table, _ = item
+        for row, found in enumerate(_messages(table, spatial, times)):
+            if isinstance(found, str):
+                yield Rejected(ready.name, "row", first + row, found, row_text(table, row))
+            else:
+                yield Read(ready.name, "row", first + row, found)
+
+
+def sound_tables(ready: OpenFile, check: Callable[[Any], T]) -> Iterator[tuple[int, Any, T] | Rejected]:
+    """Yield the tables of a file: the number of the first row, the table, and what `check` returns for it.
+
+    The rows of a table for which `check` raises FormatError are rejected one by one; if reading fails, one rejection
+    stands for the rest of the file.
     """
     first = 0
     try:
         for table in read_batches(ready.stream, ready.format):
-            yield from _read_table(table, ready.name, first, spatial, times)
+            try:
+                yield first, table, check(table)
+            except FormatError as error:
+                rows = range(first, first + table.num_rows)
+                yield from (Rejected(ready.name, "row", row, str(error), "") for row in rows)
             first += table.num_rows
     except ContradaError as error:
         yield Rejected(ready.name, "row", first, unreadable_reason(error), "")
-
-
-def _read_table(
-    table: Any, name: str, first: int, spatial: Spatial, times: Collection[str]
-) -> Iterator[Read | Rejected]:
-    """Yield the messages of one table, which starts at row `first` of its file; reject all rows if it is damaged."""
-    try:
-        check_table(table)
-    except FormatError as error:
-        yield from (Rejected(name, "row", first + row, str(error), "") for row in range(table.num_rows))
-        return
-    for row, found in enumerate(_messages(table, spatial, times)):
-        if isinstance(found, str):
-            yield Rejected(name, "row", first + row, found, row_text(table, row))
-        else:
-            yield Read(name, "row", first + row, found)
 
 
 def _messages(table: Any, spatial: Spatial, times: Collection[str]) -> list[dict[str, Any] | str]:
     """Return the message of each row, or a reason."""
 
     def read(start: int, stop: int) -> list[dict[str, Any] | str]:
-        rows = attributes_of(table.slice(start, stop - start), is_checked=True)
-        messages, bad = rows_of(rows, None, spatial)
+        messages, bad = rows_of(attributes_of(table.slice(start, stop - start), is_checked=True), None, spatial)
         return [bad[row].reason if row in bad else _timed(message, times) or message
                 for row, message in enumerate(messages)]  # fmt: skip
 

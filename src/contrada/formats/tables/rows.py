@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from contrada.errors import ContradaError, CrsError, FormatError
+from contrada.formats.spatial import UNCHANGED, Spatial
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.checks import MAX_ERROR_CHARS, check_column
-from contrada.geometry.arrow.mixed import is_geometry, is_null, is_vertex, parts_by_crs
+from contrada.geometry.arrow.mixed import crs_of_type, is_geometry, is_null, is_vertex
 from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, loaded
 from contrada.geometry.faults import FaultCode, Rejection
 
-if TYPE_CHECKING:
-    from contrada.formats.spatial import Spatial
-
-GEOARROW_ENCODINGS = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipolygon")
 EXTENSION, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
+GEOARROW_ENCODINGS = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipolygon")
 
 
 def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: bool = False) -> Any:
@@ -32,8 +31,6 @@ def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: b
     >>> attributes_of(pa.table({"id": [7], "wind": [{"speed": 12.5, "from": "NW"}]})).column_names
     ['id', 'wind.speed', 'wind.from']
     """
-    import pyarrow as pa
-
     check_names(table.schema)
     geo = geo_columns(table.schema.metadata or {})
     columns: dict[str, Any] = {}
@@ -59,8 +56,6 @@ def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: b
 
 def table_of(rows: Any) -> Any:
     """Return an Arrow table of an object with an Arrow interface; an unreadable one is a FormatError."""
-    import pyarrow as pa
-
     if isinstance(rows, pa.Table):
         return rows
     try:  # a GeoDataFrame exports geometry by to_arrow only
@@ -71,8 +66,6 @@ def table_of(rows: Any) -> Any:
 
 def check_table(table: Any) -> None:
     """Raise FormatError if an Arrow table or one of its columns is damaged."""
-    import pyarrow as pa
-
     try:
         table.validate()
     except pa.ArrowException as error:
@@ -84,8 +77,6 @@ def check_table(table: Any) -> None:
 
 def check_names(schema: Any) -> None:
     """Raise FormatError if the name of a column or of a nested field is not UTF-8."""
-    import pyarrow as pa
-
     kinds = [schema]
     while kinds:
         kind = kinds.pop()
@@ -113,10 +104,6 @@ def geometry_columns(schema: Any) -> GeometryColumns:
     >>> geometry_columns(pa.schema([("area", pa.binary())], metadata={b"geo": geo}))
     GeometryColumns(primary='area', crs={'area': 'OGC:CRS84'})
     """
-    import pyarrow as pa
-
-    from contrada.geometry.arrow.geoarrow import crs_of_type
-
     metadata = schema.metadata or {}
     geo = geo_columns(metadata)
     found: dict[str, Crs | None] = {}
@@ -149,10 +136,44 @@ def geo_columns(metadata: dict[bytes, bytes]) -> dict[str, Any]:
         raise FormatError(f"GeoParquet metadata cannot be read: {error}") from error
 
 
+def parquet_schema(file: Any) -> Any:
+    """Return the Arrow schema of a `ParquetFile`; GEOMETRY columns are marked as GeoArrow with their CRS.
+
+    PyArrow reads such a column as plain bytes. Columns in the GeoParquet metadata are left unchanged.
+    """
+    schema = file.schema_arrow
+    described = geo_columns(schema.metadata or {})
+    for place in range(len(file.schema)):
+        column = file.schema.column(place)
+        kind = json.loads(column.logical_type.to_json())
+        if kind.get("Type") not in ("Geometry", "Geography") or column.path not in schema.names:
+            continue
+        if kind["Type"] == "Geography":
+            raise CrsError(f"column {column.name!r} is GEOGRAPHY, with geodesic edges; only planar edges are supported")
+        if column.name in described:
+            continue
+        about = json.dumps({"crs": _system(column.name, kind.get("crs"), schema.metadata or {})})
+        number = schema.names.index(column.name)
+        field = schema.field(number).with_metadata({EXTENSION: b"geoarrow.wkb", EXTENSION_METADATA: about.encode()})
+        schema = schema.set(number, field)
+    return schema
+
+
+def _system(name: str, text: str | None, metadata: dict[bytes, bytes]) -> Crs | None:
+    """Return the CRS of a GEOMETRY column: longitude and latitude by default, None for `srid:0`."""
+    form, _, what = (text or LONGITUDE_LATITUDE).partition(":")
+    try:
+        if form.lower() == "srid":
+            return Crs.of(int(what) or None)
+        if form.lower() == "projjson":
+            return Crs.of(metadata[what.encode()].decode())
+        return Crs.of(text or LONGITUDE_LATITUDE)
+    except (ContradaError, KeyError, ValueError) as error:
+        raise CrsError(f"column {name!r}: unknown coordinate reference system {str(text)[:60]!r}") from error
+
+
 def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
     """Yield a column as plain ones: decoded, flattened, with its CRS."""
-    import pyarrow as pa
-
     name, extension = field.name, (field.metadata or {}).get(EXTENSION, b"").decode(errors="replace")
     if isinstance(column.type, pa.BaseExtensionType):
         _check_encoding(name, column, column.type.extension_name)
@@ -165,8 +186,7 @@ def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Itera
         _check_encoding(name, column, extension or f"geoarrow.{str(geo and geo.get('encoding')).lower()}")
         yield name, with_crs(column, _column_crs(name, field, geo))
     elif pa.types.is_struct(column.type) and not is_vertex(column.type):
-        inner = column.flatten()
-        for place, values in enumerate(inner):
+        for place, values in enumerate(column.flatten()):
             for below, plain in _plain_columns(column.type.field(place), values, None):
                 yield f"{name}.{below}", plain
     else:
@@ -176,21 +196,18 @@ def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Itera
 def _check_encoding(name: str, column: Any, encoding: str) -> None:
     """Raise FormatError for GeoArrow other than WKB, points and polygons: some types differ in their names only."""
     if encoding.startswith("geoarrow.") and not (encoding in GEOARROW_ENCODINGS and is_geometry(column)):
-        raise FormatError(
-            f"column {name!r}: unsupported {encoding} in {column.type}; supported: {', '.join(GEOARROW_ENCODINGS)}"
-        )
+        supported = ", ".join(GEOARROW_ENCODINGS)
+        raise FormatError(f"column {name!r}: unsupported {encoding} in {column.type}; supported: {supported}")
 
 
 def _decoded(column: Any) -> Any:
     """Decode dictionaries, run ends and views of a column."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _decoded(column.cast(kind.value_type))
     if pa.types.is_run_end_encoded(kind):
-        return _decoded(pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type))
+        decoded = [pa.compute.run_end_decode(chunk) for chunk in column.chunks]
+        return _decoded(pa.chunked_array(decoded, kind.value_type))
     if kind == pa.string_view():  # by way of binary: a cast to text fails for the whole column if one text is not UTF-8
         wide = [chunk.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string()) for chunk in column.chunks]
         return pa.chunked_array(wide, pa.large_string())
@@ -217,7 +234,7 @@ def _column_crs(name: str, field: Any, geo: dict[str, Any] | None) -> Crs | None
 
 
 def rows_of(
-    table: Any, only: Collection[str] | None = None, spatial: Spatial | None = None
+    table: Any, only: Collection[str] | None = None, spatial: Spatial = UNCHANGED
 ) -> tuple[list[dict[str, Any]], dict[int, Rejection]]:
     """Return the messages of a table from `attributes_of`, and rejections by row; a null is an absent attribute.
 
@@ -231,11 +248,8 @@ def rows_of(
         if only is not None and name not in only:
             continue
         column = table.column(name)
-        if not is_geometry(column):
-            found_values: Iterator[tuple[int, Any]] = enumerate(values_of(column))
-        else:
-            found_values = _spatial_values(column, spatial)
-        for row, found in found_values:
+        values: Iterable[Any] = spatial.of_column(column) if is_geometry(column) else enumerate(values_of(column))
+        for row, found in values:
             if not isinstance(found, Rejection):
                 if found is not None:
                     rows[row][name] = found
@@ -244,45 +258,27 @@ def rows_of(
     return rows, bad
 
 
-def _spatial_values(column: Any, spatial: Spatial | None) -> Iterator[tuple[int, Any]]:
-    """Yield the regions and points of a column with their rows, and rejections."""
-    if spatial is not None and spatial.is_changing:
-        yield from spatial.of_column(column)
-        return
-    mixed = parts_by_crs(column)
-    for part in mixed.parts:
-        yield from zip(part.rows.tolist(), part.column, strict=True)
-    yield from ((item.row, item) for item in mixed.rejected)
-
-
 def values_of(column: Any) -> list[Any]:
     """Return the values of a non-geometry column, None or a Rejection for some; timestamps keep nanoseconds."""
-    import pyarrow as pa
-
     kind = column.type
-    if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        ticks = column.cast(pa.int64()).to_pylist()
-        return [None if tick is None else np.datetime64(tick, "ns") for tick in ticks]
-    if pa.types.is_duration(kind) and kind.unit == "ns":  # no operator tests durations
-        ticks = column.cast(pa.int64()).to_pylist()
-        return [None if tick is None else np.timedelta64(tick, "ns") for tick in ticks]
+    if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
+        return _numpy_times(column)
     try:
         values: list[Any] = column.to_pylist()
     except Exception:  # text that is not UTF-8, years beyond 9999, unknown zones, times of day beyond 24 hours
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            return _instants(column)
+            return _numpy_times(column)
         values = [_value(column, row) for row in range(len(column))]
     return values
 
 
-def _instants(column: Any) -> list[Any]:
-    """Return timestamps and dates beyond Python's range as NumPy values."""
-    import pyarrow as pa
-
+def _numpy_times(column: Any) -> list[Any]:
+    """Return timestamps, dates and durations as NumPy values: they may be beyond Python's range or precision."""
     kind = column.type
-    unit: Any = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
+    unit: Any = getattr(kind, "unit", "D" if pa.types.is_date32(kind) else "ms")
+    make = np.timedelta64 if pa.types.is_duration(kind) else np.datetime64  # no operator tests durations
     ticks = column.cast(pa.int32() if unit == "D" else pa.int64()).to_pylist()
-    return [None if tick is None else np.datetime64(tick, unit) for tick in ticks]
+    return [None if tick is None else make(tick, unit) for tick in ticks]
 
 
 def _value(column: Any, row: int) -> Any:

@@ -9,9 +9,12 @@ import msgspec
 import pyarrow as pa
 
 MAX_DECIMAL_DIGITS = 38
-_SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_KEPT = (*_INTEGERS, pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.null())
+_KEPT = (*_INTEGERS, pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.null(), pa.binary())
+_STORED = {kind: kind for kind in _KEPT} | {
+    pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(), pa.date64(): pa.date32(), pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary(),
+}  # fmt: skip
 
 
 def plain_type(kind: Any) -> Any:
@@ -25,20 +28,14 @@ def plain_type(kind: Any) -> Any:
         return plain_type(kind.storage_type)
     if t.is_dictionary(kind) or t.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
-    if kind in _KEPT:
-        return kind
-    if kind in _SIGNED:
-        return _SIGNED[kind]
+    if kind in _STORED:
+        return _STORED[kind]
+    if t.is_fixed_size_binary(kind):
+        return pa.binary()
     if t.is_decimal(kind):
         return pa.decimal128(min(kind.precision, MAX_DECIMAL_DIGITS), kind.scale) if kind.scale >= 0 else pa.float64()
     if t.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
-    if t.is_float16(kind):
-        return pa.float32()
-    if t.is_date(kind):
-        return pa.date32()
-    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind) or kind == pa.binary_view():
-        return pa.binary()
     return _nested(kind, plain_type)
 
 

@@ -1,20 +1,28 @@
-"""Read a file of rows as one table for a template, checked by column: a million rows in seconds."""
+"""Read a file of rows as one table for a template, checked by column: a million rows in seconds.
+
+`row_faults` finds the rows to which a template cannot be bound.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from contrada.errors import ContradaError, FormatError
+from contrada.errors import FormatError, LimitError
 from contrada.formats.records import TABLE_FORMATS, OpenFile, Rejected, Source, files_of, opened
-from contrada.formats.tables.row_faults import row_faults
-from contrada.formats.tables.row_files import read_batches, row_text
+from contrada.formats.tables.row_files import row_text, sound_tables
 from contrada.formats.tables.rows import attributes_of
-from contrada.geometry.arrow.checks import unreadable_reason
+from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.arrow.checks import bad_texts
+from contrada.geometry.arrow.mixed import is_geometry, parts_of
+from contrada.limits import check_limit, limit
+
+Reasons = dict[int, str]  # by row
+NAMES = ("key", "subscriber")
 
 
 class SubscriptionTable(NamedTuple):
@@ -54,49 +62,111 @@ def whole_table(
 
 
 def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names: dict[str, str]) -> SubscriptionTable:
-    import pyarrow as pa
-
-    tables, numbers, rejected = _read_tables(ready, {*columns, *names.values()})
+    tables: list[Any] = []
+    numbers: list[NDArray[np.int64]] = []
+    rejected: list[Rejected] = []
+    wanted = {*columns, *names.values()}
+    for item in sound_tables(ready, lambda table: attributes_of(table, wanted)):
+        if isinstance(item, Rejected):
+            rejected.append(item)
+        else:
+            first, table, attributes = item
+            tables.append(attributes)
+            numbers.append(np.arange(first, first + table.num_rows))
     if not tables:
         return SubscriptionTable(pa.table({}), [], rejected)
-    table = pa.concat_tables(tables)
-    chosen = {name: _found(table, name, ready.name) for name in columns}
-    chosen |= {name: table.column(own) for name, own in names.items() if own in table.column_names}
+    rows = pa.concat_tables(tables)
+    for name in columns:
+        if name not in rows.column_names:
+            shown = ", ".join(rows.column_names)
+            raise FormatError(f"{ready.name}: the template needs column {name!r}; columns: {shown}")
+    chosen = {name: rows.column(name) for name in columns}
+    chosen |= {name: rows.column(own) for name, own in names.items() if own in rows.column_names}
     whole = pa.table(chosen)
     places = np.concatenate(numbers)
     reasons = row_faults(whole, {}, patterns)
-    rejected += [
-        Rejected(ready.name, "row", int(places[row]), reason, row_text(table, row)) for row, reason in reasons.items()
-    ]
+    for row, reason in reasons.items():
+        rejected.append(Rejected(ready.name, "row", int(places[row]), reason, row_text(rows, row)))
     kept = np.setdiff1d(np.arange(whole.num_rows), np.array(list(reasons), np.int64))
     rejected.sort(key=lambda item: item.number)
     return SubscriptionTable(whole.take(kept) if reasons else whole, _KeptRows(ready.name, places[kept]), rejected)
 
 
-def _read_tables(ready: OpenFile, wanted: set[str]) -> tuple[list[Any], list[NDArray[np.int64]], list[Rejected]]:
-    """Read the wanted columns of a file's tables; only the rows of damaged tables are rejected.
+def row_faults(table: Any, kinds: dict[str, type], patterns: Collection[str] = ()) -> Reasons:
+    """Return why rows of an Arrow table cannot be subscriptions of a template that uses all columns but `NAMES`.
 
-    Returns the sound tables, the numbers of their rows, and the rejected rows.
+    A geometry column holds regions or points, as in `kinds`; columns missing from `kinds` are added by their first
+    rows. `patterns` names the columns that hold patterns, whose length is limited (`pattern_columns`).
+
+    >>> import pyarrow as pa
+    >>> row_faults(pa.table({"key": [7, 7, 8], "least": [3, 4, None]}), {})
+    {2: "column 'least': no value", 1: 'duplicate key 7'}
     """
-    tables: list[Any] = []
-    numbers: list[NDArray[np.int64]] = []
-    rejected: list[Rejected] = []
-    first = 0
-    try:
-        for table in read_batches(ready.stream, ready.format):
-            try:
-                tables.append(attributes_of(table, wanted))
-                numbers.append(np.arange(first, first + table.num_rows))
-            except FormatError as error:
-                rows = range(first, first + table.num_rows)
-                rejected.extend(Rejected(ready.name, "row", row, str(error), "") for row in rows)
-            first += table.num_rows
-    except ContradaError as error:
-        rejected.append(Rejected(ready.name, "row", first, unreadable_reason(error), ""))
-    return tables, numbers, rejected
+    reasons: Reasons = {}
+    for name in table.column_names:
+        column = table.column(name)
+        _name_faults(name, column, reasons) if name in NAMES else _value_faults(name, column, reasons, kinds)
+        if name in patterns:
+            _pattern_faults(name, column, reasons)
+    if "key" in table.column_names:
+        _repeated_keys(table.column("key"), reasons)
+    return reasons
 
 
-def _found(table: Any, name: str, source: str) -> Any:
-    if name not in table.column_names:
-        raise FormatError(f"{source}: the template needs column {name!r}; columns: {', '.join(table.column_names)}")
-    return table.column(name)
+def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, type]) -> None:
+    """Record rows without a value, with a bad region, or with a point where the first rows have regions."""
+    _note(reasons, np.flatnonzero(column.is_null()), f"column {name!r}: no value")
+    _note(reasons, bad_texts(column), f"column {name!r}: text is not UTF-8")
+    if pa.types.is_floating(column.type):
+        is_nan = pa.compute.is_nan(column).fill_null(False)
+        _note(reasons, np.flatnonzero(is_nan), f"column {name!r}: NaN cannot be compared")
+    if not is_geometry(column):
+        return
+    parts, bad = parts_of(column)
+    for item in bad:
+        reasons.setdefault(item.row, f"column {name!r}: {item.reason}")
+    for part in sorted((part for part in parts if len(part.rows)), key=lambda part: int(part.rows[0])):
+        if kinds.setdefault(name, type(part.column)) is not type(part.column):
+            reason = "regions and points are mixed; all rows must be of the kind of the first"
+            _note(reasons, part.rows, f"column {name!r}: {reason}")
+
+
+def _pattern_faults(name: str, column: Any, reasons: Reasons) -> None:
+    """Record rows whose pattern exceeds the limit `pattern_bytes`; columns without text are rejected later."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return
+    lengths = np.asarray(pa.compute.binary_length(column).fill_null(0))
+    for row in np.flatnonzero(lengths > limit("pattern_bytes")).tolist():
+        try:
+            check_limit("pattern_bytes", int(lengths[row]), "the pattern")
+        except LimitError as error:
+            reasons.setdefault(row, f"column {name!r}: {error}")
+
+
+def _name_faults(name: str, column: Any, reasons: Reasons) -> None:
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
+        raise FormatError(f"column {name!r}: need text or integers, got {kind}")
+    _note(reasons, np.flatnonzero(column.is_null()), f"no {name}")
+    _note(reasons, bad_texts(column), f"{name} is not UTF-8")
+
+
+def _note(reasons: Reasons, rows: ArrayLike, reason: str) -> None:
+    for row in np.asarray(rows, np.int64).tolist():
+        reasons.setdefault(row, reason)
+
+
+def _repeated_keys(column: Any, reasons: Reasons) -> None:
+    """Record the rows of repeated keys, except the first good row of each key."""
+    codes = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+    encoded = codes.combine_chunks().dictionary_encode()
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    if len(encoded.dictionary) == len(encoded):
+        return
+    numbers = np.asarray(encoded.indices.fill_null(-1))
+    is_good = np.ones(len(numbers), bool)
+    is_good[list(reasons)] = False
+    good = np.flatnonzero(is_good)
+    _, first = np.unique(numbers[good], return_index=True)
+    for row in np.setdiff1d(good, good[first]).tolist():
+        reasons[row] = f"duplicate key {column[row].as_py()!r:.60}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,24 +11,26 @@ from numpy.typing import NDArray
 
 from contrada.codes import GOOD, MALFORMED, MISSING
 from contrada.errors import RegionError
+from contrada.geometry.arrays import compact
 from contrada.geometry.arrow.checks import bad_texts, whole_array
-from contrada.geometry.arrow.mixed import is_vertex, nesting
+from contrada.geometry.arrow.mixed import crs_of_type, is_vertex, nesting
+from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.interchange import part_offsets
 from contrada.geometry.sources import RawRegions, raw_from_wkb, raw_from_wkt
 
-if TYPE_CHECKING:
-    from contrada.geometry.column import RegionArray
+_METADATA = b"ARROW:extension:metadata"  # key in the metadata of a field
+_NAMES = {0: "geoarrow.point", 2: "geoarrow.polygon", 3: "geoarrow.multipolygon"}  # by the number of nested lists
 
 
 class GeoArrowType(pa.ExtensionType):  # type: ignore[misc]
-    """GeoArrow extension type; not registered, so that the types of other libraries stay in use."""
-
-    extension = "geoarrow.multipolygon"
+    """GeoArrow extension type, named after its storage; not registered, so that other libraries' types stay in use."""
 
     def __init__(self, storage: pa.DataType, metadata: str) -> None:
         self._metadata = metadata
-        super().__init__(storage, self.extension)
+        depth, inner = nesting(storage)
+        is_wkb = pa.types.is_binary(inner) or pa.types.is_large_binary(inner)
+        super().__init__(storage, "geoarrow.wkb" if is_wkb else _NAMES[depth])
 
     def __arrow_ext_serialize__(self) -> bytes:
         return self._metadata.encode()
@@ -38,37 +40,10 @@ class GeoArrowType(pa.ExtensionType):  # type: ignore[misc]
         return cls(storage_type, serialized.decode())
 
 
-class PolygonType(GeoArrowType):
-    """Polygons."""
-
-    extension = "geoarrow.polygon"
-
-
-class PointType(GeoArrowType):
-    """Points."""
-
-    extension = "geoarrow.point"
-
-
-class WkbType(GeoArrowType):
-    """Well-known binary."""
-
-    extension = "geoarrow.wkb"
-
-
-EXTENSION, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
-
-
 def _metadata_of(crs: Crs | None) -> str:
     if crs is None:
         return "{}"
     return json.dumps({"crs": json.loads(crs) if crs.startswith("{") else crs})
-
-
-def crs_of_type(kind: Any) -> Crs | None:
-    """Return the CRS that an extension type names."""
-    serialize = getattr(kind, "__arrow_ext_serialize__", None)
-    return None if serialize is None else metadata_crs(serialize())
 
 
 def with_crs(column: Any, crs: Any) -> Any:
@@ -83,22 +58,16 @@ def with_crs(column: Any, crs: Any) -> Any:
     if isinstance(column.type, pa.BaseExtensionType):
         common_crs(crs_of_type(column.type), crs)
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
-    depth, inner = nesting(column.type)
-    is_binary = pa.types.is_binary(inner) or pa.types.is_large_binary(inner)
-    kind = WkbType if is_binary else {0: PointType, 2: PolygonType, 3: GeoArrowType}[depth]
-    kind = kind(column.type, _metadata_of(crs))
+    kind = GeoArrowType(column.type, _metadata_of(crs))
     return pa.chunked_array([pa.ExtensionArray.from_storage(kind, chunk) for chunk in column.chunks], kind)
 
 
 def column_to_arrow(column: RegionArray) -> Any:
     """Return a GeoArrow multipolygon array, interleaved, with the CRS in its type."""
-    a = column.arrays
-    starts, regions = part_offsets(column)
-    first_ring, end_ring = int(starts[0]), int(starts[-1])
-    first_vertex, end_vertex = int(a.ring_offsets[first_ring]), int(a.ring_offsets[end_ring])
-    vertex = _vertex_array(a.xy[first_vertex:end_vertex])
-    rings = _list_array(a.ring_offsets[first_ring : end_ring + 1] - first_vertex, vertex, "vertices")
-    parts = _list_array(starts - first_ring, rings, "rings")
+    a = compact(column.arrays)
+    starts, regions = part_offsets(a)
+    rings = _list_array(a.ring_offsets, _vertex_array(a.xy), "vertices")
+    parts = _list_array(starts, rings, "rings")
     storage = _list_array(regions, parts, "polygons")
     kind = GeoArrowType(storage.type, _metadata_of(column.crs))
     return pa.ExtensionArray.from_storage(kind, storage)
@@ -133,7 +102,7 @@ def _field_crs(values: Any) -> Crs | None:
         field = pa.field(_Schema(values.__arrow_c_array__()[0]))
     else:
         return None
-    return metadata_crs((field.metadata or {}).get(EXTENSION_METADATA))
+    return metadata_crs((field.metadata or {}).get(_METADATA))
 
 
 def storage_of(values: Any) -> tuple[Any, Crs | None]:
@@ -161,7 +130,7 @@ def points_from_arrow(values: Any) -> tuple[Any, Crs | None]:
 def points_to_arrow(xy: NDArray[np.float64], crs: Crs | None) -> Any:
     """Return a GeoArrow point array, interleaved, with the CRS in its type."""
     storage = _vertex_array(xy)
-    return pa.ExtensionArray.from_storage(PointType(storage.type, _metadata_of(crs)), storage)
+    return pa.ExtensionArray.from_storage(GeoArrowType(storage.type, _metadata_of(crs)), storage)
 
 
 def raw_from_arrow(values: Any) -> RawRegions:

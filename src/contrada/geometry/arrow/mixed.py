@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.column import RegionArray
-from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.faults import FaultCode, Rejection
-from contrada.geometry.named import wkb_srids
 from contrada.geometry.point import PointArray, plain_points, sift_coordinates
 from contrada.geometry.reading import sift_point_rows, sift_regions
+from contrada.geometry.wellknown import wkb_srids
 
 POINT_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
 
@@ -26,9 +27,13 @@ class ValueRows(NamedTuple):
 
 def storage_type(kind: Any) -> Any:
     """Return the type that values are stored as: the storage type of an extension type."""
-    import pyarrow as pa
-
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def crs_of_type(kind: Any) -> Crs | None:
+    """Return the CRS that an extension type names."""
+    serialize = getattr(kind, "__arrow_ext_serialize__", None)
+    return None if serialize is None else metadata_crs(serialize())
 
 
 def is_vertex(kind: Any) -> bool:
@@ -38,8 +43,6 @@ def is_vertex(kind: Any) -> bool:
     >>> is_vertex(pa.list_(pa.float64(), 2)), is_vertex(pa.struct({"x": pa.float64(), "name": pa.string()}))
     (True, False)
     """
-    import pyarrow as pa
-
     if pa.types.is_fixed_size_list(kind):
         return kind.list_size in (2, 3, 4) and bool(pa.types.is_floating(kind.value_type))
     if not pa.types.is_struct(kind):
@@ -50,16 +53,12 @@ def is_vertex(kind: Any) -> bool:
 
 def is_binary(values: Any) -> bool:
     """Return True for columns of bytes."""
-    import pyarrow as pa
-
     kind = storage_type(values.type)
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def nesting(kind: Any) -> tuple[int, Any]:
     """Return how many lists are around the values of a type, and the type of these values."""
-    import pyarrow as pa
-
     depth = 0
     while pa.types.is_list(kind) or pa.types.is_large_list(kind):
         depth, kind = depth + 1, kind.value_type
@@ -97,8 +96,6 @@ def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> M
 
     `crs` is the system of rows that name none; `repair` repairs regions that can be repaired.
     """
-    from contrada.geometry.arrow.geoarrow import crs_of_type
-
     if not is_binary(values) or crs_of_type(values.type) is not None:
         return sift_mixed(values, crs, repair)
     srids = wkb_srids(values)
@@ -119,8 +116,6 @@ def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> M
 
 def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
     """Split a column that is in `crs`: a row that names another system by its SRID is rejected."""
-    from contrada.geometry.arrow.geoarrow import crs_of_type
-
     none = np.empty(0, np.int64)
     if not is_geometry(values):
         return Mixed([], [], none)

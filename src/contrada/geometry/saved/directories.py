@@ -19,9 +19,9 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from contrada.errors import ContradaError
 
 HEADER = "header.json"
-CHECKSUM_CHUNK_BYTES = 1 << 22
 MAX_READ_ATTEMPTS = 10  # of reading a directory that other processes replace meanwhile
 STALE_AFTER_SECONDS = 3600  # then a temporary directory without a lock counts as left behind
 
@@ -59,7 +58,8 @@ def save_directory(
         described = {name: _write(made / f"{name}.npy", array) for name, array in arrays.items()}
         whole = {"format": kind.name, "version": kind.version, **header, "arrays": described}
         text = json.dumps({"checksum": header_checksum(json.loads(json.dumps(whole))), **whole}, indent=1)
-        _write_synced(made / HEADER, text.encode())
+        with _synced(made / HEADER) as file:
+            file.write(text.encode())
         _sync_directory(made)
         _move(made, target)
         _sync_directory(target.parent)
@@ -179,27 +179,23 @@ def map_array(kind: Format, source: Path, name: str, what: Mapping[str, Any]) ->
 
 def checksum(array: NDArray[Any]) -> int:
     """Return the checksum of an array's bytes: CRC-32 at 3 GB/s in memory, where BLAKE2b does 0.65 GB/s."""
-    value = 0
-    if array.size:
-        data: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        for start in range(0, len(data), CHECKSUM_CHUNK_BYTES):
-            value = zlib.crc32(data[start : start + CHECKSUM_CHUNK_BYTES], value)
-    return value
+    data: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return zlib.crc32(data)
 
 
 def _write(path: Path, array: NDArray[Any]) -> dict[str, Any]:
     whole = np.ascontiguousarray(array)
-    with path.open("wb") as file:
+    with _synced(path) as file:
         np.save(file, whole)
-        file.flush()
-        os.fsync(file.fileno())
         size = file.tell()
     return {"dtype": whole.dtype.str, "shape": list(whole.shape), "crc32": checksum(whole), "bytes": size}
 
 
-def _write_synced(path: Path, data: bytes) -> None:
+@contextmanager
+def _synced(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file; what was written is on the disk when it is closed."""
     with path.open("wb") as file:
-        file.write(data)
+        yield file
         file.flush()
         os.fsync(file.fileno())
 
@@ -209,12 +205,9 @@ def _sync_directory(path: Path) -> None:
     if sys.platform == "win32":
         return
     handle = os.open(path, os.O_RDONLY)
-    try:
+    with suppress(OSError):  # not supported by some file systems
         os.fsync(handle)
-    except OSError:  # not supported by some file systems
-        pass
-    finally:
-        os.close(handle)
+    os.close(handle)
 
 
 def _beginning(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
@@ -243,15 +236,13 @@ def _remove_left(target: Path) -> None:
 
     for left in target.parent.glob(f".{target.name}-*"):
         lock = left / "lock"
-        try:
+        with suppress(Timeout, OSError):
             if left.is_symlink() or not left.is_dir():
                 continue
             if not lock.exists() and time.time() - left.stat().st_mtime < STALE_AFTER_SECONDS:
                 continue  # new, and not locked yet
             with FileLock(lock, timeout=0):
                 shutil.rmtree(left, ignore_errors=True)
-        except (Timeout, OSError):
-            continue
 
 
 def _move(made: Path, target: Path) -> None:
@@ -265,11 +256,9 @@ def _move(made: Path, target: Path) -> None:
 
 def _exchange(a: Path, b: Path) -> bool:
     """Exchange two directories in one step (Linux: renameat2 with RENAME_EXCHANGE); return False if not possible."""
-    if sys.platform != "linux":
-        return False
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):  # another system
         return False
     at_working_directory, exchange = -100, 2
     done = rename(at_working_directory, os.fsencode(a), at_working_directory, os.fsencode(b), exchange)

@@ -10,14 +10,14 @@ counts if it arrived before that. Searches write at most `wanted` rows to `out`,
 
 import numpy as np
 
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 
 NODES, COMPARISONS = 0, 1  # places in counters: parts of an index visited, points compared
 NONE = -1
 ONE = np.uint64(1)
 
 
-@inlined_kernel
+@kernel
 def is_equal(points, row, queries, at):
     """Return True if a point equals a query in every dimension."""
     for i in range(points.shape[1]):
@@ -26,7 +26,7 @@ def is_equal(points, row, queries, at):
     return True
 
 
-@inlined_kernel
+@kernel
 def came_first(points, arrivals, row, queries, at, before):
     """Return True if a point that dominates a query covers it: it arrived before the query, or they are not equal."""
     return arrivals[row] < before or not is_equal(points, row, queries, at)

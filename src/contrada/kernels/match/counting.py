@@ -10,7 +10,7 @@ unsigned in the counting loops: a third of their time went into testing whether 
 import numpy as np
 
 from contrada.codes import BLOCK, BLOCK_SHIFT
-from contrada.jit import entry, inlined_kernel, kernel
+from contrada.jit import entry, kernel
 from contrada.kernels.match.ranks import MessageArrays, clear_ranks, fill_ranks, level_at, slot_at
 from contrada.kernels.match.tables import COUNTED
 from contrada.kernels.runtime.gil_gate import wait_at
@@ -24,7 +24,7 @@ CHECK_DECIDED_FROM_ONE_IN = 2  # from 1/2 of the subscribers decided on, checkin
 index_at = reader(COUNTED, "CountedLeaves")
 
 
-@inlined_kernel
+@kernel
 def list_leaves(index, first, stop, listed, count):
     """List the filters of leaves first..stop; extend the last stretch if they follow it."""
     start = index.offsets[first]
@@ -44,7 +44,7 @@ def list_constant(index, at, listed, count):
     return count
 
 
-@inlined_kernel
+@kernel
 def list_block(index, block, first, span, size, b, rank, listed, count):
     """List the intervals of block `b` that contain `rank`."""
     if index.blocks[b, 0] > rank or index.blocks[b, 3] < rank:

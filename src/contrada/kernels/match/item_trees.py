@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.codes import TREE_REQUESTED
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 from contrada.kernels.match.tables import EDGE_TREE, TREE
 from contrada.kernels.relate.edge_tree import BUILD_AFTER, EdgeTree, rounding_of
 from contrada.kernels.runtime.pointers import reader
@@ -40,7 +40,7 @@ item_trees_at = reader(TREE, ItemTrees)
 edge_tree_at = reader(EDGE_TREE, EdgeTreeArrays)
 
 
-@inlined_kernel
+@kernel
 def are_wanted(trees):
     """Return True if any item needs a tree."""
     return trees.spent[len(trees.spent) - 1] != 0
@@ -57,7 +57,7 @@ def spend_on(trees, k, comparisons, vertices):
         trees.spent[len(trees.spent) - 1] = 1
 
 
-@inlined_kernel
+@kernel
 def has_tree(trees, k):
     """Return True if large item k has a tree; another thread may be writing its addresses at this moment."""
     for place in range(EDGE_TREE_SIZE):
@@ -66,7 +66,7 @@ def has_tree(trees, k):
     return True
 
 
-@inlined_kernel
+@kernel
 def item_tree(trees, k, items, bounds):
     """Return the tree of large item k, which has one."""
     arrays = edge_tree_at(trees.trees[k])

@@ -7,7 +7,7 @@ levels are stored one after another in one array. Node i of level m covers the i
 import numpy as np
 
 from contrada.codes import FAN, FAN_SHIFT
-from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
+from contrada.jit import allocating_kernel, entry, kernel
 
 HILBERT_BITS = 16
 
@@ -172,7 +172,7 @@ def _positions():
 POSITIONS = _positions()
 
 
-@inlined_kernel
+@kernel
 def list_byte(byte, row, out, count):
     """Append the rows of the set bits of `byte`, whose bit 0 is `row`, to `out`; without branches."""
     for place in range(8):

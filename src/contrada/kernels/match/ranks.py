@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.codes import ABSENT, BACKWARDS, MAX_GRAM_BYTES, PATTERN, TEXT
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 from contrada.kernels.match.like import like_matches
 from contrada.kernels.match.tables import SCALARS
 from contrada.kernels.runtime.pointers import reader
@@ -30,7 +30,7 @@ class MessageArrays(NamedTuple):
     boxes: Any  # box of each message's region at the place that entries are ordered by; an empty box if there is none
 
 
-@inlined_kernel
+@kernel
 def slot_at(level, place):
     """Return the slot of `place`, -1 if no constraint of the level is about it."""
     return np.int64(level.slot_of[place]) if place < len(level.slot_of) else np.int64(-1)

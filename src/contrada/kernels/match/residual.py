@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.codes import DISJOINT, INSIDE, MEETS
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 from contrada.kernels.match.search import ITEMS_SOURCE
 from contrada.kernels.match.spatial import SMALL_GRID, SMALL_GRID_CANDIDATES, are_large, base_of, candidate_bits
 from contrada.kernels.match.tables import RESIDUAL
@@ -40,7 +40,7 @@ class ResidualArrays(NamedTuple):
 checks_at = reader(RESIDUAL, ResidualArrays, {"items": ITEMS_SOURCE})
 
 
-@inlined_kernel
+@kernel
 def limits(checks, row):
     """Return where the constraints of filter `row` begin and end."""
     k = row - checks.first
@@ -106,7 +106,7 @@ def list_places(checks, rows, start, stop, listed):
     return count
 
 
-@inlined_kernel
+@kernel
 def cells_for(checks, listed, count, box):
     """Return the cells per side of the grid that pays off for the constraints at the listed places, 0 for none."""
     for k in range(len(GRID_SIZES) - 1, -1, -1):
@@ -117,7 +117,7 @@ def cells_for(checks, listed, count, box):
     return np.int64(0)
 
 
-@inlined_kernel
+@kernel
 def relation_to(m, m0, m1, m_base, m_bounds, i, is_few, checks, place, grid, work):
     """Return the relation of message region i to a constraint's region, exact enough to decide the constraint."""
     if box_bits(m_bounds, i, checks.bounds, place) < 0:

@@ -26,7 +26,7 @@ from contrada.codes import (
     SLOT_MASK,
     SLOT_SHIFTS,
 )
-from contrada.jit import entry, inlined_kernel, kernel
+from contrada.jit import entry, kernel
 from contrada.kernels.match.ranks import MessageArrays, clear_ranks, fill_ranks, level_at, slot_at
 from contrada.kernels.match.residual import cells_that_pay, checks_at, keep_around, keep_passing, keep_unconstrained
 from contrada.kernels.match.tables import RESIDUAL
@@ -59,7 +59,7 @@ def is_member(level, number, rank):
     return low < stop and level.set_ranks[low] == rank
 
 
-@inlined_kernel
+@kernel
 def holds(level, code, low, high, ranks, satisfied):
     """Return True if the message satisfies a record."""
     rank = ranks[code & SLOT_MASK]
@@ -73,7 +73,7 @@ def holds(level, code, low, high, ranks, satisfied):
     return (satisfied[low] != 0) != (asks & 1 != 0)
 
 
-@inlined_kernel
+@kernel
 def all_hold(level, row, first, ranks, satisfied):
     """Return True if the message satisfies the records of filter `row`, from record `first` on."""
     for k in range(level.offsets[row] + first, level.offsets[row + 1]):
@@ -82,7 +82,7 @@ def all_hold(level, row, first, ranks, satisfied):
     return True
 
 
-@inlined_kernel
+@kernel
 def shift_of(level, slot):
     """Return the shift of a slot's ranks that makes them, plus one, fit into a lane."""
     width = 2 * (level.equal_base[slot + 1] - level.equal_base[slot])
@@ -92,7 +92,7 @@ def shift_of(level, slot):
     return shift
 
 
-@inlined_kernel
+@kernel
 def word_of(rank):
     """Return a shifted rank, and its distance to MAX_LANE, in two lanes whose free bits are set."""
     value = np.int64(rank) + 1
@@ -117,7 +117,7 @@ def clear_coarse(level, messages, i, words):
             words[slot] = word_of(ABSENT)
 
 
-@inlined_kernel
+@kernel
 def reach(level, e, words, out, count):
     """List the filter of entry `e`, unless a bound in the entry rules the message out.
 
@@ -149,7 +149,7 @@ def keep_satisfied(level, rows, start, stop, first, ranks, satisfied):
     return kept
 
 
-@inlined_kernel
+@kernel
 def is_apart(level, b, messages, i):
     """Return True if the regions of all filters under block b lie apart from the region of message i."""
     return (
@@ -160,7 +160,7 @@ def is_apart(level, b, messages, i):
     )
 
 
-@inlined_kernel
+@kernel
 def near_blocks(level, first, last, messages, i):
     """Return a bit for each block first..last that is not apart from message i's region, and prefetch these blocks."""
     near = np.int64(0)
@@ -172,7 +172,7 @@ def near_blocks(level, first, last, messages, i):
     return near
 
 
-@inlined_kernel
+@kernel
 def reach_near(level, e, stop, messages, i, words, out, count):
     """List filters of entries e..stop, which are in the order of their regions.
 
@@ -207,7 +207,7 @@ def reach_equal(level, slot, number, messages, i, words, out, count):
     return reach_near(level, e, stop, messages, i, words, out, count)
 
 
-@inlined_kernel
+@kernel
 def is_outside(blocks, b, rank):
     """Return True if no interval of block b contains `rank`."""
     return blocks[b, 0] > rank or blocks[b, 3] < rank

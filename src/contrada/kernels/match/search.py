@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.codes import CONTAINS, CONTAINS_BIT, DISJOINT_BIT, FAN, FAN_SHIFT
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 from contrada.kernels.match.packed_tree import fill_starts
 from contrada.kernels.match.tables import TREE
 from contrada.kernels.relate.contacts import RegionColumn
@@ -64,7 +64,7 @@ class MatchSink(NamedTuple):
     first_row: Any
 
 
-@inlined_kernel
+@kernel
 def mark(sink, row, is_match):
     """Set a row's bit to `is_match` (1 or 0); return the change of the number of matching rows.
 
@@ -77,7 +77,7 @@ def mark(sink, row, is_match):
     return is_match - was_match
 
 
-@inlined_kernel
+@kernel
 def list_apart(tree, first, last, sink, count):
     """List the rows of runs first..last that ask for `disjoint`; a bit map has them set from the start."""
     for k in range(tree.disjoint_before[first], tree.disjoint_before[last]):
@@ -86,7 +86,7 @@ def list_apart(tree, first, last, sink, count):
     return count
 
 
-@inlined_kernel
+@kernel
 def report_within(tree, first, last, sink, count):
     """Report that the message contains all items of runs first..last."""
     if len(sink.bitmap) > 0:
@@ -101,7 +101,7 @@ def report_within(tree, first, last, sink, count):
     return count
 
 
-@inlined_kernel
+@kernel
 def report(tree, item, relation, sink, count):
     """Report the relation of the message to one item: entries that ask for it match."""
     for e in range(tree.offsets[item], tree.offsets[item + 1]):
@@ -114,7 +114,7 @@ def report(tree, item, relation, sink, count):
     return count
 
 
-@inlined_kernel
+@kernel
 def grid_state(b0, b1, b2, b3, grid):
     """Return where a box lies: APART from the region under the grid, WITHIN its interior, or UNKNOWN."""
     size = grid.size
@@ -129,7 +129,7 @@ def grid_state(b0, b1, b2, b3, grid):
     return APART if grid.labels[r0 * size + c0] == B_LEAVES else WITHIN
 
 
-@inlined_kernel
+@kernel
 def box_state(boxes, k, box, grid):
     """Return where box k lies relative to the message: APART, WITHIN or UNKNOWN."""
     # No short-circuit: one branch that is mostly taken costs less than four that are hard to predict.
@@ -140,7 +140,7 @@ def box_state(boxes, k, box, grid):
     return grid_state(boxes[k, 0], boxes[k, 1], boxes[k, 2], boxes[k, 3], grid)
 
 
-@inlined_kernel
+@kernel
 def is_hopeless(nodes, k, box, mask):
     """Return True if all items below node k ask the message to lie in regions that cannot contain it."""
     return mask & NOT_WITHIN == 0 and not (
@@ -148,7 +148,7 @@ def is_hopeless(nodes, k, box, mask):
     )
 
 
-@inlined_kernel
+@kernel
 def visit_nodes(tree, box, grid, level, starts, first, last, stack, depth, lists_apart, sink, count):
     """Visit nodes first..last of a level; nodes that boxes do not decide go to the stack."""
     runs = len(tree.disjoint_before) - 1
@@ -168,7 +168,7 @@ def visit_nodes(tree, box, grid, level, starts, first, last, stack, depth, lists
     return depth, count
 
 
-@inlined_kernel
+@kernel
 def admitted(boxes, k, box):
     """Return the relations to the region in box k that the message's box allows (Table 2, corrected), without branches.
 
@@ -190,7 +190,7 @@ def admitted(boxes, k, box):
     return np.uint8(together | together << 1 | if_overlaps * overlaps)
 
 
-@inlined_kernel
+@kernel
 def list_candidates(tree, box, first, last, candidates, found, room):
     """List the candidates among items first..last, if boxes decide nothing else; stop if there are more than `room`."""
     for c in range(first, last):
@@ -204,7 +204,7 @@ def list_candidates(tree, box, first, last, candidates, found, room):
     return found
 
 
-@inlined_kernel
+@kernel
 def visit_items(tree, box, possible, grid, first, last, candidates, found, room, lists_apart, sink, count):
     """Visit items first..last; items that boxes do not decide become candidates. Stop beyond `room` candidates."""
     for c in range(first, last):

@@ -7,7 +7,7 @@ computed only as far as its constraints need; the number of candidates decides h
 import numpy as np
 
 from contrada.codes import CONTAINS, DISJOINT, EQUALS, INSIDE, MAX_LEVELS, MAX_SCANNED_VERTICES, MEETS, NO_INDEX
-from contrada.jit import entry, inlined_kernel, kernel
+from contrada.jit import entry, kernel
 from contrada.kernels.match.item_trees import are_wanted, has_tree, item_tree, item_trees_at, spend_on
 from contrada.kernels.match.packed_tree import list_bits
 from contrada.kernels.match.search import BY_BOXES, MatchSink, items_at, report, search, tree_at
@@ -47,7 +47,7 @@ AT_IS_POINTS = TREE.at("is_points")
 OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
 
 
-@inlined_kernel
+@kernel
 def number_of(items, item):
     """Return the number of `item` among the large items."""
     low = 0
@@ -61,7 +61,7 @@ def number_of(items, item):
     return low
 
 
-@inlined_kernel
+@kernel
 def base_of(items, c0, c1, item):
     """Return the position of the edge index of `item`, which has rings c0..c1, or NO_INDEX."""
     if items.column.rings[c1] - items.column.rings[c0] <= MAX_SCANNED_VERTICES:
@@ -81,7 +81,7 @@ def are_large(bounds, candidates, count, box, cells):
     return width * cells > (box[2] - box[0]) * count or height * cells > (box[3] - box[1]) * count
 
 
-@inlined_kernel
+@kernel
 def stops_of(tree, item):
     """Return the states of bits that decide every entry of `item`."""
     first = tree.offsets[item]
@@ -91,7 +91,7 @@ def stops_of(tree, item):
     return stops
 
 
-@inlined_kernel
+@kernel
 def ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, bounds, item, bits, stops, work):
     """Return the bits of message region i and an item's region that decide `stops`, without a grid: points first."""
     v = c.rings[c0]
@@ -114,7 +114,7 @@ def ungridded_bits(m, m0, m1, m_base, m_bounds, i, is_few, c, c0, c1, base, boun
     return relate_bits(m, m0, m1, m_base, m_bounds, i, c, c0, c1, base, bounds, item, bits, stops, work)
 
 
-@inlined_kernel
+@kernel
 def candidate_bits(m, m0, m1, m_base, m_bounds, i, is_few, items, bounds, item, grid, tree, stops, work):
     """Return the bits of message region i and an item's region that decide `stops`.
 
@@ -161,7 +161,7 @@ def large_candidate_bits(
     return bits
 
 
-@inlined_kernel
+@kernel
 def ask_for_region(items, item):
     """Prefetch the first vertices of an item's region: cache lines of four vertices each."""
     v = items.column.rings[items.regions[item]]
@@ -222,7 +222,7 @@ def locate_items(m, m0, m1, m_base, c, tree, edge_tree, candidates, start, found
     return count, found
 
 
-@inlined_kernel
+@kernel
 def begin_turn(tree, bitmap, used):
     """Return the number of rows before the next message: `used`, or with a bit map all that ask for `disjoint`."""
     if len(bitmap) == 0:
@@ -232,7 +232,7 @@ def begin_turn(tree, bitmap, used):
     return np.int64(len(tree.disjoint_rows))
 
 
-@inlined_kernel
+@kernel
 def has_room(tree, out, bitmap, marked, used):
     """Return True if there is room even if every entry matches the next message."""
     if len(bitmap) == 0:
@@ -240,7 +240,7 @@ def has_room(tree, out, bitmap, marked, used):
     return len(marked) == 0 or len(marked) - used >= len(tree.rows) + 8
 
 
-@inlined_kernel
+@kernel
 def end_turn(bitmap, words, first_row, marked, used, count):
     """Return the end of the rows of all messages so far; `count` is the last message's number of rows or list end."""
     if len(bitmap) == 0 or len(marked) == 0:

@@ -7,7 +7,7 @@ outside the buffer make a row malformed, and counts are checked against the rema
 import numpy as np
 
 from contrada.codes import EWKB_SRID, GOOD, HOLE, MALFORMED, MISSING, NESTED, WRONG_TYPE
-from contrada.jit import entry, inlined_kernel, kernel
+from contrada.jit import entry, kernel
 
 POINT, LINE, POLYGON, MULTIPOINT, MULTIPOLYGON, COLLECTION = 1, 2, 3, 4, 6, 7
 EWKB_Z, EWKB_M = 0x80000000, 0x40000000
@@ -24,7 +24,7 @@ def read_u4(data, at, order):
     return np.int64(value)
 
 
-@inlined_kernel
+@kernel
 def read_bits(data, at, order):
     """Return eight bytes as the bits of a double."""
     value = np.uint64(0)
@@ -231,7 +231,7 @@ def fill_wkb(data, offsets, faults, xy, rings, parts):
             part += 1
 
 
-@inlined_kernel
+@kernel
 def write_u4(out, at, value):
     """Write four bytes of a number, the least first; return their end."""
     for k in range(4):
@@ -239,7 +239,7 @@ def write_u4(out, at, value):
     return at + 4
 
 
-@inlined_kernel
+@kernel
 def write_head(out, at, kind, count):
     """Write the byte order, a type and a number of parts; return their end."""
     out[at] = np.uint8(LITTLE_ENDIAN)

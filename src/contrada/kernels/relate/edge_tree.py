@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
+from contrada.jit import allocating_kernel, entry, kernel
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.rings import CROSSED, IN, ON, ON_EDGE, OUT, cross_edge
 from contrada.kernels.relate.sweep import LCG_FACTOR, LCG_MODULUS, count_edges
@@ -42,7 +42,7 @@ class EdgeTree(NamedTuple):
     edges: Any
 
 
-@inlined_kernel
+@kernel
 def middle_along(xy, i, nx, ny):
     """Return twice the projection of the middle of edge i."""
     return (xy[i, 0] + xy[i + 1, 0]) * nx + (xy[i, 1] + xy[i + 1, 1]) * ny
@@ -196,7 +196,7 @@ def divide(keys, edges, start, stop, middle, state):
     return state
 
 
-@inlined_kernel
+@kernel
 def count_leaves(count):
     """Return the number of leaves of a tree over `count` edges, a power of two."""
     leaves = np.int64(1)
@@ -205,7 +205,7 @@ def count_leaves(count):
     return leaves
 
 
-@inlined_kernel
+@kernel
 def rounding_of(bounds, row):
     """Return room for the rounding of projections of points in the box bounds[row]."""
     return ROUNDING * (max(abs(bounds[row, 0]), abs(bounds[row, 2])) + max(abs(bounds[row, 1]), abs(bounds[row, 3])))
@@ -249,7 +249,7 @@ def build_edge_tree(xy, rings, regions, bounds, item):
     return tree.nodes, tree.edges
 
 
-@inlined_kernel
+@kernel
 def leaf_limits(tree, k):
     """Return where the edges of leaf k begin and end."""
     i = k - tree.leaves

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrada.jit import allocating_kernel, inlined_kernel, kernel
+from contrada.jit import allocating_kernel, kernel
 from contrada.kernels.relate.touch_nodes import B_LEAVES, BOUNDARY_B_IN_A
 
 MARGIN_CELLS = 1e-6
@@ -48,7 +48,7 @@ def grid_size(pairs):
     return 64 if pairs < 20000 else 128
 
 
-@inlined_kernel
+@kernel
 def cell_of(v, origin, scale, size):
     """Return the row or column of a coordinate; monotone, and clamped to the padding."""
     return np.int64(min(max((v - origin) * scale + 1.0, 0.0), size - 1.0))

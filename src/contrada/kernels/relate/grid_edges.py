@@ -3,7 +3,7 @@
 import numpy as np
 
 from contrada.codes import FANOUT, FANOUT_SHIFT, NO_INDEX
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_FLOOR, begin_count, is_spent, query_chain, start_query
 from contrada.kernels.relate.contacts import clear_marks, half, pair_bits
 from contrada.kernels.relate.edges import scan_edges
@@ -18,7 +18,7 @@ EXTRA_VERTICES_IF_TREED = np.int64(8)
 MAX_BOX_EDGE_TESTS = 1024  # edges tested to decide whether a box lies wholly inside or outside a region
 
 
-@inlined_kernel
+@kernel
 def label_bits(b, b0, b1, grid, bits, stops, marks):
     """Return bits from the labels of b's vertices; mark the rings that have a labelled vertex."""
     size = grid.size
@@ -138,7 +138,7 @@ def long_edge_bits(j, a, a0, a1, a_base, b, b0, b1, b_base, lx, ly, hx, hy, bits
     return bits
 
 
-@inlined_kernel
+@kernel
 def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
     """Return all bits of a and a region whose box bounds[row] no edge of a comes near, otherwise UNDECIDED.
 
@@ -179,7 +179,7 @@ def box_bits_gridded(a, a0, a1, a_base, grid, bounds, row, work):
     return BOUNDARY_B_IN_A if label == BOUNDARY_B_IN_A else A_LEAVES | B_LEAVES
 
 
-@inlined_kernel
+@kernel
 def relate_gridded(a, a0, a1, a_base, b, b0, b1, b_base, grid, is_treed, bits, stops, work):
     """Return bits from the labels of b's vertices, then from the edges of b that come near a's boundary.
 

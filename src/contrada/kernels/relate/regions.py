@@ -25,7 +25,7 @@ from contrada.codes import (
     NO_INDEX,
     OVERLAPS,
 )
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 from contrada.kernels.relate.chains import COUNTER_ROW, begin_count, chain_size, fill_chain, is_spent
 from contrada.kernels.relate.contacts import RegionColumn, clear_marks, half
 from contrada.kernels.relate.edge_tree import BUILD_AFTER
@@ -129,7 +129,7 @@ def finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, tree,
     return bits
 
 
-@inlined_kernel
+@kernel
 def swap_bits(bits):
     """Return the bits of (b, a), given the bits of (a, b)."""
     return (bits & ~(A_LEAVES | B_LEAVES)) | (bits & A_LEAVES) << 1 | (bits & B_LEAVES) >> 1
@@ -147,7 +147,7 @@ def treed_bits(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, t
     )
 
 
-@inlined_kernel
+@kernel
 def box_bits(a, i, b, j):
     """Return -1 if the boxes of regions i and j are apart, else the bits for the region that leaves the other."""
     if a[i, 2] < b[j, 0] or a[i, 0] > b[j, 2] or a[i, 3] < b[j, 1] or a[i, 1] > b[j, 3]:
@@ -212,7 +212,7 @@ def most_rings(regions):
     return most
 
 
-@inlined_kernel
+@kernel
 def few_bits(a, a0, a_bounds, i, b, b_regions, b_bounds, b_chains, j, bits, work):
     """Return all bits of region i of a, a simple polygon of few vertices, and region j of b."""
     b0 = np.int64(b_regions[j])
@@ -226,7 +226,7 @@ def few_bits(a, a0, a_bounds, i, b, b_regions, b_bounds, b_chains, j, bits, work
     )
 
 
-@inlined_kernel
+@kernel
 def gridded_bits(a, a0, a1, a_base, a_bounds, i, b, b_regions, b_bounds, b_chains, j, grid, tree, bits, stops, work):
     """Return the bits of region i of a, which has the grid, and region j of b; stop at bits that `stops` names."""
     work.found[COUNTER_ROW, 0] = 0
@@ -241,7 +241,7 @@ def gridded_bits(a, a0, a1, a_base, a_bounds, i, b, b_regions, b_bounds, b_chain
     return finish(a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_chains[j], b_bounds, j, tree, bits, stops, work)
 
 
-@inlined_kernel
+@kernel
 def build_after(a, a0, a1, a_base):
     """Return the number of comparisons after which a tree of a's edges is built: infinite without an edge index."""
     return BUILD_AFTER * (a.rings[a1] - a.rings[a0]) if a_base >= 0 else np.int64(1) << 62

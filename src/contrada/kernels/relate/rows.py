@@ -6,7 +6,7 @@ with the same region.
 
 import numpy as np
 
-from contrada.jit import allocating_kernel, entry, inlined_kernel, kernel
+from contrada.jit import allocating_kernel, entry, kernel
 from contrada.kernels.relate.chains import COUNTER_ROW, fill_chain
 from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree, build_tree
@@ -25,7 +25,7 @@ from contrada.kernels.relate.touch_nodes import STOPS, UNTIL_SETTLED, is_decided
 SMALL_POLYGON_GRID_MIN_REGIONS = 100  # of so many listed regions on, a grid pays even for a polygon of few vertices
 
 
-@inlined_kernel
+@kernel
 def row_at(rows, regions, k):
     """Return the row of pair k: rows[k]; without rows k itself, or the only row."""
     if len(rows) > 0:
@@ -43,7 +43,7 @@ def most_rings_in(regions, rows, start, stop):
     return most
 
 
-@inlined_kernel
+@kernel
 def stops_at(masks, k):
     """Return the states of bits that decide pair k: all bits without masks."""
     return STOPS[masks[k]] if len(masks) > 0 else UNTIL_SETTLED

@@ -6,7 +6,7 @@ If the boundaries merely touch, the answer is UNDECIDED and the caller uses the 
 import numpy as np
 
 from contrada.codes import FANOUT, FANOUT_SHIFT
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 from contrada.kernels.relate.orientation import orient
 from contrada.kernels.relate.rings import CROSSED, IN, ON_EDGE, cross_edge, locate_scanned
 from contrada.kernels.relate.touch_nodes import (
@@ -24,7 +24,7 @@ NO_CONTACT, CROSSED_OVER = np.int64(-1), np.int64(-2)
 UNDECIDED = np.int64(-1)
 
 
-@inlined_kernel
+@kernel
 def first_contact(j, first, last, a, b):
     """Return CROSSED_OVER if edge j of b crosses an edge first..last of a, else an edge it touches, else NO_CONTACT."""
     px = b[j, 0]
@@ -79,7 +79,7 @@ def first_contact_blocks(j, first, last, a, b, boxes):
     return touched
 
 
-@inlined_kernel
+@kernel
 def relate_few(a, rings, r, bounds, row, b, first, last, bits):
     """Return bits of ring r of a, few vertices in the box bounds[row], and the ring first..last of b; or UNDECIDED."""
     start = rings[r]

@@ -16,7 +16,7 @@ cleared:
 import numpy as np
 
 from contrada.codes import FANOUT, FANOUT_SHIFT, TOUCHING
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_FLOOR, STACK_FLOOR, query_chain, ring_of, start_query
 from contrada.kernels.relate.orientation import orient
 
@@ -46,7 +46,7 @@ def _stops():
 STOPS = _stops()
 
 
-@inlined_kernel
+@kernel
 def is_decided(bits, stops):
     """Return True if `bits` decide the caller's question: `stops` has a bit for each of the 16 states."""
     return (stops >> (bits & 15)) & 1 != 0

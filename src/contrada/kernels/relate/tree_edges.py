@@ -3,7 +3,7 @@
 import numpy as np
 
 from contrada.codes import MAX_SCANNED_VERTICES, TOUCHING
-from contrada.jit import inlined_kernel, kernel
+from contrada.jit import kernel
 from contrada.kernels.relate.chains import COUNTER_ROW, EDGE_PAIR_COST, STACK_FLOOR, is_spent, ring_of
 from contrada.kernels.relate.contacts import (
     A_ON_B,
@@ -48,7 +48,7 @@ from contrada.kernels.relate.touch_nodes import (
 )
 
 
-@inlined_kernel
+@kernel
 def is_apart(nodes, k, lx, ly, hx, hy):
     """Return True if the box of node k and the box lx, ly, hx, hy have no point in common."""
     return nodes[k, X0] > hx or nodes[k, X1] < lx or nodes[k, Y0] > hy or nodes[k, Y1] < ly
@@ -65,7 +65,7 @@ def is_edge_beside(px, py, qx, qy, slack, nodes, row):
     return False
 
 
-@inlined_kernel
+@kernel
 def next_leaf(px, py, qx, qy, tree, work, floor, depth):
     """Return the next leaf whose edges may come near the edge p-q, or the point p if q equals p, and the stack's depth.
 
@@ -308,7 +308,7 @@ def treed_ring_bits(tree, a, b, b0, b1, bits, stops, work):
     return bits
 
 
-@inlined_kernel
+@kernel
 def is_small(b, b0, b1):
     """Return True if b has few enough edges to test all of them at every node of a tree."""
     return b.rings[b1] - b.rings[b0] <= MAX_SCANNED_VERTICES

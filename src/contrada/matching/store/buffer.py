@@ -12,7 +12,7 @@ from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, compact, frozen
 from contrada.index.items import Items, items_of
 from contrada.index.packed import PackedTree, flat_tree
-from contrada.index.raw import RawBuffer, with_room
+from contrada.index.raw import GrowingArray, RawBuffer, with_room
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.residual import Constraints, Residual
@@ -39,8 +39,7 @@ class Buffer:
         """Add the filters of `predicate`, numbered from `first` on; return a new level that includes them."""
         trees, checks = dict(self.level.trees), dict(self.level.checks)
         scalars, scanned = self.level.scalars, self._scanned
-        reached: dict[Slot, Growing | GrowingCustom] = {}
-        further: dict[Slot, Growing | GrowingCustom] = {}
+        reached, further = dict[Slot, None](), dict[Slot, None]()  # slots that grow, in order
         for number, part in enumerate(predicate.filters, first):
             objects = [constraint for constraint in part.constraints if constraint.kind is not None]
             others = [constraint for constraint in part.constraints if constraint.kind is None]
@@ -50,12 +49,12 @@ class Buffer:
                 objects.sort(key=_breadth)
             for k, constraint in enumerate(objects):
                 if k == 0 and not others:
-                    reached.update([self._grown(self._reached, number, constraint)])
+                    reached[self._grow(self._reached, number, constraint)] = None
                 else:
-                    further.update([self._grown(self._further, number, constraint)])
+                    further[self._grow(self._further, number, constraint)] = None
         # Make the views once, after the last filter: a predicate may have thousands of filters.
-        trees |= {slot: grown.tree() for slot, grown in reached.items()}
-        checks |= {slot: grown.checks() for slot, grown in further.items()}
+        trees |= {slot: self._reached[slot].tree() for slot in reached}
+        checks |= {slot: self._further[slot].checks() for slot in further}
         if self._scanned > scanned:
             scalars = RecordView(self._raw.raw(), frozen(self._encoder.forms), self._scanned, self._local)
         self.level = Level(trees, checks, scalars, self.level.filters + len(predicate))
@@ -67,18 +66,15 @@ class Buffer:
             self._raw.append(number, self._encoder.number(constraint.slot), constraint._test)
         self._scanned += 1
 
-    def _grown(
-        self, slots: dict[Slot, Growing | GrowingCustom], number: int, constraint: Constraint
-    ) -> tuple[Slot, Growing | GrowingCustom]:
-        """Add a constraint of filter `number` at its slot; return the slot and its growing arrays."""
+    def _grow(self, slots: dict[Slot, Growing | GrowingCustom], number: int, constraint: Constraint) -> Slot:
+        """Add a constraint of filter `number` to the growing arrays at its slot; return the slot."""
         assert constraint.kind is not None
         slot = (constraint.attribute, constraint.kind)
-        grown = slots.get(slot)
-        if grown is None:
+        if slot not in slots:
             made = {"region": GrowingRegions, "point": GrowingPoints}.get(constraint.kind)
-            grown = slots[slot] = GrowingCustom(constraint.kind) if made is None else made(self._tuning)
-        grown.append(number, constraint)
-        return slot, grown
+            slots[slot] = GrowingCustom(constraint.kind) if made is None else made(self._tuning)
+        slots[slot].append(number, constraint)
+        return slot
 
 
 def _width(constraint: Constraint) -> int:
@@ -127,45 +123,40 @@ class Growing:
 
     def __init__(self, tuning: Tuning) -> None:
         capacity = tuning.buffer_capacity
-        self._count = 0
-        self._filters = np.empty(capacity, np.int32)
-        self._masks = np.empty(capacity, np.uint8)
-        self._spanned = 0  # last filter number - first filter number + 1
+        self._filters = GrowingArray(capacity, np.int32)
+        self._masks = GrowingArray(capacity, np.uint8)
+        self._first = self._spanned = 0  # first filter number; last filter number - first filter number + 1
         self._offsets = np.zeros(capacity + 1, np.int32)  # by filter number - first filter number
         self._numbers = frozen(np.arange(capacity + 1, dtype=np.int32))
 
     def append(self, number: int, constraint: Constraint) -> None:
         """Add a constraint of filter `number`; filter numbers must not decrease."""
-        mask, value = constraint.relations.mask, constraint.value
-        n = self._count
-        self._filters = with_room(self._filters, n, 1)
-        self._masks = with_room(self._masks, n, 1)
-        self._append_value(value)
-        self._filters[n], self._masks[n] = number, mask
+        self._append_value(constraint.value)
         self._append_offset(number)
-        self._count = n + 1
+        self._filters.append(number)
+        self._masks.append(constraint.relations.mask)
 
     def _append_offset(self, number: int) -> None:
         """Record where the constraints of filter `number` end. Earlier views end before it and do not change."""
-        n, before = self._count, self._spanned
-        self._spanned = spanned = number - self._filters.item(0) + 1
+        n, before = self._filters.count, self._spanned
+        self._first = self._first if n else number
+        self._spanned = spanned = number - self._first + 1
         self._offsets = with_room(self._offsets, before + 1, spanned - before)
         self._offsets[before + 1 : spanned] = n
         self._offsets[spanned] = n + 1
 
     def checks(self) -> Residual:
         """Return a view, sorted by filter, that tests the constraints of given filters."""
-        n = self._count
-        part = Constraints(frozen(self._filters[:n]), frozen(self._masks[:n]), self._items()[0])
+        part = Constraints(frozen(self._filters.view()), frozen(self._masks.view()), self._items()[0])
         return Residual(part, frozen(self._offsets[: self._spanned + 1]))
 
     def tree(self) -> PackedTree:
         """Return a view that matches messages by a scan."""
-        n = self._count
+        n = self._filters.count
         if len(self._numbers) <= n:
             self._numbers = frozen(np.arange(2 * n + 1, dtype=np.int32))
-        column, items = self._items()
-        return flat_tree(column, items, self._numbers[: n + 1], frozen(self._masks[:n]), frozen(self._filters[:n]))
+        rest = frozen(self._masks.view()), frozen(self._filters.view())
+        return flat_tree(*self._items(), self._numbers[: n + 1], *rest)
 
     def _append_value(self, value: Any) -> None:
         raise NotImplementedError
@@ -180,14 +171,13 @@ class GrowingPoints(Growing):
 
     def __init__(self, tuning: Tuning) -> None:
         super().__init__(tuning)
-        self._xy = np.empty((tuning.buffer_capacity, 2))
+        self._xy = GrowingArray(tuning.buffer_capacity, np.float64, 2)
 
     def _append_value(self, value: Point) -> None:
-        self._xy = with_room(self._xy, self._count, 1)
-        self._xy[self._count] = value.x, value.y
+        self._xy.append((value.x, value.y))
 
     def _items(self) -> tuple[PointArray, Items]:
-        column = PointArray(self._xy[: self._count])
+        column = PointArray(self._xy.view())
         return column, items_of(column)
 
 
@@ -197,55 +187,32 @@ class GrowingRegions(Growing):
     def __init__(self, tuning: Tuning) -> None:
         super().__init__(tuning)
         capacity = tuning.buffer_capacity
-        self._rings = self._vertices = self._boxes = self._large = 0  # entries in use
         self._most_rings = 1
-        self._xy = np.empty((capacity * tuning.buffer_vertices_per_region, 2))
-        self._ring_offsets = np.zeros(2 * capacity, np.int64)
-        self._region_offsets = np.zeros(capacity + 1, np.int32)
-        self._flags = np.empty(2 * capacity, np.uint8)
-        self._bounds = np.empty((capacity, 4))
-        self._chain_boxes = np.empty((0, 4))
-        self._large_items = np.empty(0, np.int32)
-        self._large_bases = np.empty(0, np.int64)
+        self._xy = GrowingArray(capacity * tuning.buffer_vertices_per_region, np.float64, 2)
+        self._ring_offsets = GrowingArray(2 * capacity, np.int64)
+        self._region_offsets = GrowingArray(capacity + 1, np.int32)
+        self._flags = GrowingArray(2 * capacity, np.uint8)
+        self._bounds = GrowingArray(capacity, np.float64, 4)
+        self._chain_boxes = GrowingArray(0, np.float64, 4)
+        self._large_items, self._large_bases = GrowingArray(0, np.int32), GrowingArray(0, np.int64)
+        self._ring_offsets.append(0)
+        self._region_offsets.append(0)
 
     def _append_value(self, value: Region) -> None:
         a = compact(value._column.arrays)
-        n, r, v = self._count, self._rings, self._vertices
-        rings, vertices = len(a.ring_flags), len(a.xy)
-        self._xy = with_room(self._xy, v, vertices)
-        self._ring_offsets = with_room(self._ring_offsets, r + 1, rings)
-        self._region_offsets = with_room(self._region_offsets, n + 1, 1)
-        self._flags = with_room(self._flags, r, rings)
-        self._bounds = with_room(self._bounds, n, 1)
-        self._xy[v : v + vertices] = a.xy
-        np.add(a.ring_offsets[1:], v, out=self._ring_offsets[r + 1 : r + 1 + rings])
-        self._region_offsets[n + 1] = r + rings
-        self._flags[r : r + rings] = a.ring_flags
-        self._bounds[n] = a.bounds[0]
-        if vertices > MAX_SCANNED_VERTICES:
-            self._append_chain(n, RegionArray(a))
-        self._rings, self._vertices = r + rings, v + vertices
-        self._most_rings = max(self._most_rings, rings)
-
-    def _append_chain(self, n: int, column: RegionArray) -> None:
-        boxes = column._kernel_arrays()[5]
-        b, k = self._boxes, self._large
-        self._chain_boxes = with_room(self._chain_boxes, b, len(boxes))
-        self._large_items = with_room(self._large_items, k, 1)
-        self._large_bases = with_room(self._large_bases, k, 1)
-        self._chain_boxes[b : b + len(boxes)] = boxes
-        self._large_items[k], self._large_bases[k] = n, b
-        self._boxes, self._large = b + len(boxes), k + 1
+        self._ring_offsets.extend(a.ring_offsets[1:] + self._xy.count)
+        self._xy.extend(a.xy)
+        self._flags.extend(a.ring_flags)
+        self._region_offsets.append(self._flags.count)
+        if len(a.xy) > MAX_SCANNED_VERTICES:
+            self._large_items.append(self._bounds.count)
+            self._large_bases.append(self._chain_boxes.count)
+            self._chain_boxes.extend(RegionArray(a)._kernel_arrays()[5])
+        self._bounds.append(a.bounds[0])
+        self._most_rings = max(self._most_rings, len(a.ring_flags))
 
     def _items(self) -> tuple[RegionArray, Items]:
-        n, r = self._count, self._rings
-        arrays = Arrays(
-            self._xy[: self._vertices],
-            self._ring_offsets[: r + 1],
-            self._region_offsets[: n + 1],
-            self._flags[:r],
-            self._bounds[:n],
-        )
-        column = RegionArray(arrays)
-        large = frozen(self._large_items[: self._large]), frozen(self._large_bases[: self._large])
-        return column, Items(*arrays, self._chain_boxes[: self._boxes], *large, self._most_rings)
+        parts = (self._xy, self._ring_offsets, self._region_offsets, self._flags, self._bounds)
+        arrays = Arrays(*(part.view() for part in parts))
+        large = frozen(self._large_items.view()), frozen(self._large_bases.view())
+        return RegionArray(arrays), Items(*arrays, self._chain_boxes.view(), *large, self._most_rings)

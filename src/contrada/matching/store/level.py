@@ -44,9 +44,9 @@ class Message(NamedTuple):
 class Added(NamedTuple):
     """Constraints to be packed: those through which filters are reached, residual ones, and scalar ones."""
 
-    reached: Mapping[Slot, Part]
-    further: Mapping[Slot, Part]
-    raw: RawRecords | None = None
+    reached: Mapping[Slot, list[Constraints]]
+    further: Mapping[Slot, list[Constraints]]
+    raw: list[RawRecords]
 
 
 class Level(NamedTuple):
@@ -149,19 +149,18 @@ def merge_levels(
     further: dict[Slot, list[Any]] = defaultdict(list)
     raw: list[RawRecords] = []
     for level in levels:
-        for slot, tree in level.trees.items():
-            reached[slot].append(_alive(level.part_of(tree), is_alive))
-        for slot, checks in level.checks.items():
-            further[slot].append(_alive(level.part_of(checks), is_alive))
+        for parts, indexed in ((reached, level.trees), (further, level.checks)):
+            for slot, one in indexed.items():
+                part = level.part_of(one)
+                parts[slot].append(part.chosen(is_alive(part.filters)))
         if level.scalars is not None:
             own = level.scalars.raw if isinstance(level.scalars, RecordView) else raw_of(level.scalars)
             raw.append(own._replace(records=own.records[is_alive(own.records[:, FILTER].astype(np.int32))]))
     if added is not None:
-        for slot, part in added.reached.items():
-            reached[slot].append(part)
-        for slot, part in added.further.items():
-            further[slot].append(part)
-        raw += [added.raw] if added.raw is not None else []
+        for parts, more in ((reached, added.reached), (further, added.further)):
+            for slot, some in more.items():
+                parts[slot] += some
+        raw += added.raw
     whole = joined_raw(raw, encoder.forms >= TEXT) if raw else None
     if whole is None or not len(whole.records):
         return _packed(_joined(reached), _joined(further), None)
@@ -237,24 +236,16 @@ def _placed(part: Part, scalars: ScalarIndex | None) -> Part:
     return part if scalars is None else part._replace(filters=scalars.arrays.local_of[part.filters - scalars.first])
 
 
-def _alive(part: Part, is_alive: Alive) -> Part:
-    return part.chosen(is_alive(part.filters))
-
-
 def renumbered(level: Level, filters: NDArray[np.int64]) -> Level:
     """Return the level with filter filters[k] renumbered to k."""
     if np.array_equal(filters, np.arange(len(filters))):
         return level
 
-    def number(rows: NDArray[np.int32]) -> NDArray[np.int32]:
-        return np.searchsorted(filters, rows).astype(np.int32)
+    def numbered(part: Part) -> Part:
+        return part._replace(filters=np.searchsorted(filters, part.filters).astype(np.int32))
 
     if isinstance(level.scalars, ScalarIndex):  # positions stay, only the filter numbers change
         return level._replace(scalars=level.scalars.renumbered(filters))
-    checks = {slot: _numbered(part.part, number).checks() for slot, part in level.checks.items()}
-    trees = {slot: _numbered(level.part_of(tree), number).indexed() for slot, tree in level.trees.items()}
+    checks = {slot: numbered(part.part).checks() for slot, part in level.checks.items()}
+    trees = {slot: numbered(level.part_of(tree)).indexed() for slot, tree in level.trees.items()}
     return Level(trees, checks, level.scalars, level.filters)
-
-
-def _numbered(part: Part, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> Part:
-    return part._replace(filters=number(part.filters))

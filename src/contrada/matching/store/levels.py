@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +38,7 @@ RELEARN_AFTER_MESSAGES, REPACK_REACH_FACTOR, REPACK_MIN_REACH = 2048, 3, 1000
 MAX_WAITING_UPDATES, GATE_POLLS, PACKING_SLEEP_SECONDS = 16, (72_000, 360_000), 3e-4
 
 
-class Packed(NamedTuple):
-    """Levels `old`, from position `first` on, and the levels `new` that replace them."""
-
-    first: int
-    old: tuple[Level, ...]
-    new: tuple[Level, ...]
+Packed = tuple[int, tuple[Level, ...]]  # a position among the levels, and the levels that replace those from there on
 
 
 class Store:
@@ -198,14 +193,15 @@ class Store:
         thread.start()
 
     def _run(self, level: int, pack: Callable[[Snapshot], Packed | None]) -> None:
+        snapshot = self.snapshot
         packed = None
         try:
-            packed = pack(self.snapshot)
+            packed = pack(snapshot)
         finally:  # out of memory: the level stays, and the next update tries again
             with self.lock:
                 del self._threads[level]
                 if packed is not None:
-                    self._replace(packed)
+                    self._replace(snapshot.levels, *packed)
 
     def merged(self, snapshot: Snapshot) -> Level:
         """Merge the live filters of all levels of `snapshot` into one level."""
@@ -216,16 +212,15 @@ class Store:
 
     def _pack_sealed(self, snapshot: Snapshot) -> Packed:
         """Pack the sealed buffer into the small level, and a full small level into the middle one."""
-        old = middle, small, sealed = snapshot.levels[MIDDLE : SEALED + 1]
+        middle, small, sealed = snapshot.levels[MIDDLE : SEALED + 1]
         packed = self._merged([small, sealed], snapshot.is_filter_alive)
         if packed.filters <= self.tuning.small_filters:
-            return Packed(MIDDLE, old, (middle, packed, EMPTY))
-        return Packed(MIDDLE, old, (self._merged([middle, packed], snapshot.is_filter_alive), EMPTY, EMPTY))
+            return MIDDLE, (middle, packed, EMPTY)
+        return MIDDLE, (self._merged([middle, packed], snapshot.is_filter_alive), EMPTY, EMPTY)
 
     def _pack_frozen(self, snapshot: Snapshot) -> Packed:
         """Pack the frozen level into the base."""
-        old = snapshot.levels[: FROZEN + 1]
-        return Packed(0, old, (self._merged(old, snapshot.is_filter_alive), EMPTY))
+        return 0, (self._merged(snapshot.levels[: FROZEN + 1], snapshot.is_filter_alive), EMPTY)
 
     def _pack_anew(self, snapshot: Snapshot) -> Packed | None:
         """Pack the base and the frozen level again if recent messages reach many more filters than estimated."""
@@ -236,13 +231,12 @@ class Store:
         is_far = reach > max(REPACK_REACH_FACTOR * scalars.expected, REPACK_MIN_REACH)
         return self._pack_frozen(snapshot) if is_far else None
 
-    def _replace(self, packed: Packed) -> None:
+    def _replace(self, old: tuple[Level, ...], first: int, packed: tuple[Level, ...]) -> None:
         """Publish packed levels in place of the old ones; drop them if a batch has packed the old ones meanwhile."""
-        now = self.snapshot.levels
-        end = packed.first + len(packed.old)
-        if any(a is not b for a, b in zip(now[packed.first : end], packed.old, strict=True)):
+        now, end = self.snapshot.levels, first + len(packed)
+        if any(a is not b for a, b in zip(now[first:end], old[first:end], strict=True)):
             return
-        base, frozen, middle, *young = (*now[: packed.first], *packed.new, *now[end:])
+        base, frozen, middle, *young = (*now[:first], *packed, *now[end:])
         most = max(base.filters // BASE_TO_MIDDLE_RATIO, self.tuning.small_filters)
         if middle.filters > most and not frozen.filters:
             frozen, middle = middle, EMPTY

@@ -1,13 +1,18 @@
 """Save a table as an immutable directory of plain arrays with a header; open it by memory map.
 
-geometry/saved/directories.py describes how the directory is written, checked and mapped.
+The live subscriptions are saved in one level. geometry/saved/directories.py describes how the directory is written,
+checked and mapped. For pickle and copy, the files of the directory are put into one uncompressed tar archive.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +24,26 @@ from contrada.geometry.saved.directories import Format, read_directory, save_dir
 from contrada.geometry.saved.directories import read_header as read_kind_header
 from contrada.geometry.saved.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
-from contrada.index.scalars import ScalarArrays, ScalarIndex, scalars_from_arrays
+from contrada.index.ranking import ScalarArrays
+from contrada.index.scalars import ScalarIndex
 from contrada.index.scanned import RecordView
-from contrada.index.soundness import check_scalar_arrays, check_tree, check_tree_arrays
-from contrada.kernels.match.tables import RESIDUAL, TREE
+from contrada.index.soundness import check_scalar_arrays, check_tree_arrays
+from contrada.kernels.match.tables import RESIDUAL, SCALARS
 from contrada.kernels.runtime.layout import Field
 from contrada.matching.encoding import MessageEncoder
-from contrada.matching.names import Names
+from contrada.matching.names import Names, as_arrow
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
-from contrada.matching.store.level import Level, Slot
+from contrada.matching.store.level import EMPTY, Level, Slot, renumbered
+from contrada.matching.store.levels import LEVEL_COUNT, Store
+from contrada.matching.store.snapshot import Snapshot
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 
+T = TypeVar("T")
 TABLE_FORMAT = Format("contrada.ForwardingTable", 8, "saved table", TableError)
 CHECKS = RESIDUAL.followed_by(Field("filters", "i4"))  # as saved: the filter of each constraint comes with them
 CHECK_PARTS = ("filters", "masks", "offsets")
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, AssertionError)  # what damaged files cause
 
 
 class Saved(NamedTuple):
@@ -50,6 +60,40 @@ class Saved(NamedTuple):
     filters: int
     several_filters: bool
     has_keys: bool
+
+
+def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscribers: Names) -> Saved:
+    """Return the live subscriptions in one level, with rows, filters and subscribers renumbered from 0.
+
+    Without `keys`, row numbers are saved in their place.
+    """
+    with store.lock:
+        snapshot = store.snapshot
+        rows = snapshot.living()
+        filters = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
+        is_packed = snapshot.died is None and not any(level.filters for level in snapshot.levels[1:])
+        level = snapshot.levels[0] if is_packed else store.merged(snapshot)
+        owners = filters if snapshot.filter_subscription is None else snapshot.filter_subscription[filters]
+        named, to_subscriber = np.unique(snapshot.owners(rows), return_inverse=True)
+        return Saved(
+            renumbered(level, filters), dict(crs), store.encoder.saved(),
+            as_arrow(range(len(rows))) if keys is None else keys.chosen(rows), subscribers.chosen(named),
+            _unless_plain(np.searchsorted(rows, owners)), _unless_plain(to_subscriber),
+            len(rows), len(filters), snapshot.several_filters, keys is not None,
+        )  # fmt: skip
+
+
+def store_of(saved: Saved, tuning: Tuning = DEFAULT_TUNING) -> Store:
+    """Return a store over a saved table; the store can be updated."""
+    owners = (saved.filter_subscription, saved.subscription_subscriber)
+    levels = (saved.level, *(EMPTY,) * (LEVEL_COUNT - 1))
+    snapshot = Snapshot(1, levels, saved.rows, saved.filters, *owners, None, saved.several_filters)
+    return Store(snapshot, MessageEncoder.of_saved(saved.encoder), tuning)
+
+
+def _unless_plain(numbers: NDArray[Any]) -> NDArray[np.int32] | None:
+    """Return `numbers` as int32, or None if they are 0, 1, 2, ..."""
+    return None if np.array_equal(numbers, np.arange(len(numbers))) else numbers.astype(np.int32)
 
 
 def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = False) -> None:
@@ -90,9 +134,9 @@ def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
             level, systems, header["places"], keys, subscribers, owners, whose,
             header["rows"], header["filters"], header["several_filters"], header["has_keys"],
         )  # fmt: skip
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException) as error:
-        if isinstance(error, TableError):
-            raise
+    except TableError:
+        raise
+    except (*DAMAGE, pa.ArrowException) as error:
         raise TableError(f"{source} is damaged: {error}") from error
 
 
@@ -212,12 +256,14 @@ def _custom_of(parts: list[dict[str, Any]]) -> tuple[dict[Slot, CustomIndex], di
 
 
 def _tree_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered: int) -> PackedTree:
-    """Return a tree from saved arrays; raise ValueError unless its entries are numbers below `numbered`."""
+    """Return a tree from saved arrays; raise ValueError or AssertionError if they do not fit each other.
+
+    Entries must be numbers below `numbered`.
+    """
     own = {name.partition("-")[2]: array for name, array in arrays.items() if name.startswith(f"{prefix}-")}
-    TREE.check(own)
     check_tree_arrays(own, kind == "point", numbered)
     tree = tree_from_arrays(own, kind == "point")
-    check_tree(tree)
+    tree.check()
     return tree
 
 
@@ -257,7 +303,8 @@ def _scalars_of(
         return None
     own = {name: arrays[f"scalars-{name}"] for name in ScalarArrays._fields}
     slot = None if header["place"] is None else _slot(header["place"])
-    index = scalars_from_arrays(header["first"], own, slot, float(header["expected"]))
+    SCALARS.check(own)
+    index = ScalarIndex(header["first"], ScalarArrays(**own), slot, float(header["expected"]))
     check_scalar_arrays(index.arrays, forms)
     require(0 <= index.first <= filters - len(index.arrays.local_of), "scalar constraints refer to unknown filters")
     return index
@@ -272,21 +319,17 @@ def _name_arrays(names: Any) -> dict[str, NDArray[Any]]:
             return {"numbers": np.asarray(names.cast(pa.int64()))}
         except pa.ArrowInvalid:  # uint64 beyond int64
             names = names.to_pylist()
-    if not isinstance(names, list):
-        whole = pa.concat_arrays([names.cast(pa.large_string()), pa.array([], pa.large_string())])
-        _, offsets, text = whole.buffers()
-        ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
-        used = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]] if text is not None else np.empty(0, np.uint8)
-        return {"text": used, "offsets": ends - ends[0], "is_number": np.zeros(len(whole), np.uint8)}
-    if all(isinstance(name, int) for name in names) and all(-(2**63) <= name < 2**63 for name in names):
-        return {"numbers": np.array(names, np.int64)}
-    texts = [str(name).encode() for name in names]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    return {
-        "text": np.frombuffer(b"".join(texts), np.uint8),
-        "offsets": np.concatenate([np.zeros(1, np.int64), ends]),
-        "is_number": np.array([isinstance(name, int) for name in names], np.uint8),
-    }
+    is_number = np.zeros(len(names), np.uint8)
+    if isinstance(names, list):
+        is_number[:] = [isinstance(name, int) for name in names]
+        if is_number.all() and all(-(2**63) <= name < 2**63 for name in names):
+            return {"numbers": np.array(names, np.int64)}
+        names = pa.array(map(str, names), pa.large_string())
+    whole = pa.concat_arrays([names.cast(pa.large_string()), pa.array([], pa.large_string())])
+    _, offsets, text = whole.buffers()
+    ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+    used = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]] if text is not None else np.empty(0, np.uint8)
+    return {"text": used, "offsets": ends - ends[0], "is_number": is_number}
 
 
 def _names_of(prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -316,3 +359,21 @@ def names_from(values: Any, tuning: Tuning = DEFAULT_TUNING) -> Names:
     elif len(values):
         names.extend(values)
     return names
+
+
+def packed_bytes(save: Callable[[Path], None]) -> bytes:
+    """Return the directory that `save` writes, as bytes."""
+    with tempfile.TemporaryDirectory(prefix="contrada-pickle-") as temporary:
+        save(Path(temporary) / "table")
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w") as archive:
+            archive.add(Path(temporary) / "table", "table")
+        return stream.getvalue()
+
+
+def opened_bytes(data: bytes, open: Callable[[Path], T]) -> T:
+    """Call `open` on the directory in `data`; mapped files stay readable after the directory is deleted."""
+    with tempfile.TemporaryDirectory(prefix="contrada-pickle-") as temporary:
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            archive.extractall(temporary, filter="data")
+        return open(Path(temporary) / "table")

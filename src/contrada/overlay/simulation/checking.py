@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from contrada.overlay.boxes import bounds
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import PeerId
-from contrada.overlay.sketch import parts_of
+from contrada.overlay.sketch import entry_of
 
 
 def faults(peers: Mapping[PeerId, Peer]) -> list[str]:
@@ -28,26 +27,27 @@ def faults(peers: Mapping[PeerId, Peer]) -> list[str]:
     return found
 
 
-def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> list[str]:
-    """Return the faults of the nodes of one peer."""
-    state, found = peer.state, list(_link_faults(peer, peers))
+def _faults_of(peer: Peer, peers: Mapping[PeerId, Peer]) -> Iterator[str]:
+    """Yield the faults of the nodes of one peer."""
+    yield from _link_faults(peer, peers)
+    state = peer.state
     for level in range(1, state.top + 1):
         table = state.nodes[level]
         is_root = level == state.top and state.parent is None
         least = 2 if is_root else state.rules.least
         if not least <= len(table) <= state.rules.most:
-            found.append(f"{len(table)} children at level {level}")
+            yield f"{len(table)} children at level {level}"
         if state.id not in table:
-            found.append(f"not its own child at level {level}")
-        if state.boxes[level] != bounds([entry.box for entry in table.values()]):
-            found.append(f"the box of level {level} is not that of its children")
-        if state.parts[level] != parts_of(state.rules, level, table):
-            found.append(f"the sketch of level {level} is not that of its children")
+            yield f"not its own child at level {level}"
+        known, right = state.entries[level], entry_of(state.rules, level, state.own, table)
+        if known.box != right.box:
+            yield f"the box of level {level} is not that of its children"
+        if known.parts != right.parts:
+            yield f"the sketch of level {level} is not that of its children"
         for child, entry in table.items():
             other = peers.get(child)
-            if other is not None and other.state.top >= level - 1 and entry != other.state.entry(level - 1):
-                found.append(f"child {child} at level {level} is not known as it is")
-    return found
+            if other is not None and other.state.top >= level - 1 and entry != other.state.entries[level - 1]:
+                yield f"child {child} at level {level} is not known as it is"
 
 
 def _link_faults(peer: Peer, peers: Mapping[PeerId, Peer]) -> Iterator[str]:

@@ -44,7 +44,8 @@ def _gain_child(state: PeerState, others: list[PeerId], rng: random.Random) -> N
 def _mistake_box(state: PeerState, others: list[PeerId], rng: random.Random) -> None:
     table = rng.choice(state.nodes[1:])
     table[rng.choice(list(table))] = ChildEntry(state.own, state.own)
-    state.boxes[rng.randrange(1, state.top + 1)] = state.own
+    level = rng.randrange(1, state.top + 1)
+    state.entries[level] = state.entries[level]._replace(box=state.own)
 
 
 def _lose_itself(state: PeerState, others: list[PeerId], rng: random.Random) -> None:

@@ -108,10 +108,10 @@ def _draw_tree(axes: Axes, simulator: Simulator, spread: MessageSpread | None) -
 def _draw_boxes(axes: Axes, simulator: Simulator, spread: MessageSpread | None) -> None:
     from matplotlib.patches import Rectangle
 
-    boxes = [box for peer in simulator.peers.values() for box in peer.state.boxes]
+    boxes = [entry.box for peer in simulator.peers.values() for entry in peer.state.entries]
     frame = _frame([*boxes, spread.publication.where] if spread is not None else boxes)
     for peer in simulator.peers.values():
-        for level, box in enumerate(peer.state.boxes):
+        for level, (box, *_) in enumerate(peer.state.entries):
             xmin, ymin, xmax, ymax = (min(max(side, frame[k % 2]), frame[2 + k % 2]) for k, side in enumerate(box))
             colour = _colour(peer.id, spread) if level == 0 else LEVEL_COLOURS[(level - 1) % len(LEVEL_COLOURS)]
             patch = Rectangle((xmin, ymin), xmax - xmin, ymax - ymin, edgecolor=colour, linewidth=0.6 + 0.6 * level)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from contrada.errors import OverlayError, UnknownKeyError
-from contrada.overlay.boxes import Box, check_box
+from contrada.overlay.boxes import check_box
 from contrada.overlay.interest import Interest, Rectangles
 from contrada.overlay.peer import Peer
 from contrada.overlay.protocol import AnyNote, Down, PeerId, Publication, Sent, Up
@@ -108,8 +108,7 @@ class Simulator:
 
     def remove(self, id: PeerId) -> None:
         """Let a peer leave properly."""
-        peer = self._peer(id)
-        sent = peer.leave()
+        sent = self._peer(id).leave()
         self.crash(id)
         self._send(id, sent, 0)
         self._calm()
@@ -148,7 +147,8 @@ class Simulator:
     def publish(self, where: Sequence[float], at: PeerId | None = None, body: object = None) -> MessageSpread:
         """Publish a message with box `where` (a point is a box without extent), at peer `at` or a random one."""
         source = self.random_id() if at is None else at
-        publication = Publication(next(self._publications), self._checked(where, source), body)
+        box = check_box(where, len(self._peer(source).state.own) // 2)
+        publication = Publication(next(self._publications), box, body)
         wanted = frozenset(id for id, peer in self.peers.items() if peer.state.interest.matches(publication))
         return self.send_out(publication, source, wanted)
 
@@ -161,9 +161,6 @@ class Simulator:
         if self.network is None:
             del self._spreads[publication.key]
         return spread
-
-    def _checked(self, where: Sequence[float], source: PeerId) -> Box:
-        return check_box(where, len(self._peer(source).state.own) // 2)
 
     # --- time ---
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import msgspec
 
@@ -36,8 +36,7 @@ class TracedSimulator:
 
     def add(self, boxes: Sequence[Sequence[float]]) -> PeerId:
         """Add a peer."""
-        id: PeerId = self._do("add", boxes)
-        return id
+        return cast("PeerId", self._do("add", boxes))
 
     def remove(self, id: PeerId) -> None:
         """Let a peer leave."""
@@ -53,8 +52,7 @@ class TracedSimulator:
 
     def publish(self, where: Sequence[float], at: PeerId | None = None) -> MessageSpread:
         """Publish a message."""
-        spread: MessageSpread = self._do("publish", where, at)
-        return spread
+        return cast("MessageSpread", self._do("publish", where, at))
 
     def run(self, seconds: float) -> None:
         """Let time pass."""
@@ -76,28 +74,23 @@ class TracedSimulator:
 def replay(path: Path) -> Simulator:
     """Replay a trace and compare every note; raise OverlayError naming the first line that differs."""
     try:
-        return _replay(path)
+        with path.open(encoding="utf-8") as lines:
+            records = ((number, _read(number, line)) for number, line in enumerate(lines, 1))
+            first = next(records, (1, {}))[1].get("overlay")
+            if first is None:
+                raise OverlayError(f"{path} is not a trace of an overlay: the first line has no member 'overlay'")
+            network = None if first["network"] is None else Network(**first["network"])
+            simulator = Simulator(Rules(**first["rules"]), first["seed"], network)
+            arrived: list[list[Any]] = []
+            simulator.watch = lambda *note: arrived.append(_line(*note))
+            _follow(simulator, records, arrived)
+            return simulator
     except OverlayError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise OverlayError(
             f"{path} is not a trace of an overlay: {type(error).__name__}: {str(error)[:200]}"
         ) from error
-
-
-def _replay(path: Path) -> Simulator:
-    with path.open(encoding="utf-8") as lines:
-        records = ((number, _read(number, line)) for number, line in enumerate(lines, 1))
-        first = next(records, (1, {}))[1].get("overlay")
-        if first is None:
-            raise OverlayError(f"{path} is not a trace of an overlay: the first line has no member 'overlay'")
-        network = first["network"]
-        rules = Rules(**first["rules"])
-        simulator = Simulator(rules, first["seed"], None if network is None else Network(**network))
-        arrived: list[list[Any]] = []
-        simulator.watch = lambda *note: arrived.append(_line(*note))
-        _follow(simulator, records, arrived)
-    return simulator
 
 
 def _follow(simulator: Simulator, records: Iterator[tuple[int, dict[str, Any]]], arrived: list[list[Any]]) -> None:

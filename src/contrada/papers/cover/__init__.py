@@ -1,8 +1,7 @@
 """[COVER] as printed: relation graphs over k-d trees and Z-curves, and the paper's experiments."""
 
-from contrada.papers.cover.complete_graph import CompleteGraph
+from contrada.papers.cover.complete_graph import CompleteGraph, StrictPoset
 from contrada.papers.cover.kd_tree import KdTree
-from contrada.papers.cover.poset import StrictPoset
 from contrada.papers.cover.rectangles import Range, rectangle_point
 from contrada.papers.cover.relation_graph import RelationGraph
 from contrada.papers.cover.replay import Replayed, replay

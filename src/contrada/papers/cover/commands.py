@@ -27,9 +27,8 @@ def rectangle_commands(
     for is_leaving, pick in zip(leaves, picks, strict=True):
         if is_leaving and live:
             at = int(pick * len(live))
-            commands.append(-1 - live[at])
-            live[at] = live[-1]
-            live.pop()
+            live[at], live[-1] = live[-1], live[at]
+            commands.append(-1 - live.pop())
         else:
             commands.append(rows)
             live.append(rows)

@@ -13,6 +13,8 @@ from contrada import kernels
 from contrada.errors import CoveringError, KeyInUseError, UnknownKeyError
 from contrada.kernels.cover.arrays import GraphArrays
 
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 MAX_DIMENSIONS = 64  # kernels keep one bit per dimension in a word
 MAX_ROW = 2**31 - 2
 INITIAL_ROWS = 64
@@ -49,9 +51,9 @@ class PointIndex(ABC):
     def _empty(self, room: int) -> Any:
         """Return the arrays of an empty index with room for `room` rows, as its kernels take them."""
 
-    @abstractmethod
     def _has_room(self) -> bool:
-        """Return True if the arrays have room for one more point."""
+        """Return True if the arrays have room for one more point; by default they grow with the rows alone."""
+        return True
 
     def __len__(self) -> int:
         return self._count
@@ -90,7 +92,7 @@ class PointIndex(ABC):
         self._live[row] = False
         self._count -= 1
 
-    def find_covers(self, point: ArrayLike, k: int | None = 1, before: int = AFTER_ALL_ARRIVALS) -> NDArray[np.int64]:
+    def find_covers(self, point: ArrayLike, k: int | None = 1, before: int = AFTER_ALL_ARRIVALS) -> Integers:
         """Return at most `k` rows (None: all) whose points dominate `point`, or equal it and came before `before`."""
         if k is not None and k < 1:
             raise CoveringError(f"k: need a number of at least 1, got {k}")
@@ -100,7 +102,7 @@ class PointIndex(ABC):
         found = self._call("search", query, before, out, self._counters) if len(out) else 0
         return out[:found]
 
-    def checked(self, point: ArrayLike) -> NDArray[np.float64]:
+    def checked(self, point: ArrayLike) -> Floats:
         """Return a copy of a point as doubles; raise CoveringError if it does not fit this index."""
         try:
             coordinates = np.array(point, np.float64)
@@ -120,14 +122,7 @@ class PointIndex(ABC):
             array[: len(kept)] = kept
         self._live = np.concatenate([self._live, np.zeros(room - len(self._live), bool)])
 
-    def run(
-        self,
-        points: NDArray[np.float64],
-        graph: GraphArrays,
-        commands: NDArray[np.int64],
-        log: NDArray[np.int64],
-        tally: NDArray[np.int64],
-    ) -> None:
+    def run(self, points: Floats, graph: GraphArrays, commands: Integers, log: Integers, tally: Integers) -> None:
         """Replay commands on this empty index, with the rows of `points`; the kernel `replay` says what it writes."""
         if self._count:
             raise CoveringError(f"replay needs an empty index; this one has {self._count} points")
@@ -147,6 +142,6 @@ def nobody(*shape: int) -> NDArray[np.int32]:
     return np.full(shape, NOBODY, np.int32)
 
 
-def room_for_points(room: int, dimensions: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def room_for_points(room: int, dimensions: int) -> tuple[Floats, Integers]:
     """Return empty arrays of points and arrivals for `room` rows."""
     return np.zeros((room, dimensions)), np.zeros(room, np.int64)

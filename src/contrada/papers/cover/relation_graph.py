@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Collection
+from typing import NamedTuple
+
+from numpy.typing import ArrayLike
 
 from contrada.covering.members import Key, Subscribed, SubscriptionGraph, Unsubscribed
 from contrada.errors import CoveringError
-from contrada.papers.cover.point_index import SearchWork
-
-
-class CoverIndex(Protocol):
-    """The index that a graph needs; items may be points or anything else that the index can compare."""
-
-    @property
-    def work(self) -> SearchWork:
-        """The work of all searches so far."""
-
-    def add(self, row: int, item: Any, arrival: int) -> None:
-        """Add an item."""
-
-    def remove(self, row: int) -> None:
-        """Remove an item."""
-
-    def find_covers(self, item: Any, k: int | None, before: int) -> Any:
-        """Return up to `k` rows that cover `item`; of equal items only those that arrived before `before`."""
+from contrada.papers.cover.point_index import PointIndex, SearchWork
 
 
 class GraphWork(NamedTuple):
@@ -51,7 +37,7 @@ class RelationGraph(SubscriptionGraph):
     Unsubscribed(forward=('narrow',), withdraw=True)
     """
 
-    def __init__(self, index: CoverIndex, k: int = 1) -> None:
+    def __init__(self, index: PointIndex, k: int = 1) -> None:
         """Make an empty graph on an empty index."""
         if k < 1:
             raise CoveringError(f"k: need a number of at least 1, got {k}")
@@ -63,13 +49,13 @@ class RelationGraph(SubscriptionGraph):
         self.subscribe_work = GraphWork()
         self.unsubscribe_work = GraphWork()
 
-    def subscribe(self, key: Key, item: Any) -> Subscribed:
+    def subscribe(self, key: Key, point: ArrayLike) -> Subscribed:
         """Add a subscription; it is forwarded if nothing covers it."""
         self._members.require_new(key)
         start = self._index.work
-        covers = self._find(item, self._members.next_arrival)
-        row = self._members.add(key, item)
-        self._index.add(row, item, self._members[row].arrival)
+        covers = self._index.find_covers(point, self.k, self._members.next_arrival).tolist()
+        row = self._members.add(key, point)
+        self._index.add(row, point, self._members[row].arrival)
         self._parents[row], self._children[row] = set(), {}
         self._link(row, covers)
         self.subscribe_work = self._spent(self.subscribe_work, start, 1)
@@ -84,17 +70,14 @@ class RelationGraph(SubscriptionGraph):
         uncovered = []
         for orphan in orphans:
             member = self._members[orphan]
-            covers = self._find(member.item, member.arrival)
+            covers = self._index.find_covers(member.item, self.k, member.arrival).tolist()
             self._link(orphan, covers)
             if not covers:
                 uncovered.append(orphan)
         self.unsubscribe_work = self._spent(self.unsubscribe_work, start, len(orphans))
         return Unsubscribed(self._members.keys(uncovered), self._members.remove(row))
 
-    def _find(self, item: Any, arrival: int) -> list[int]:
-        return [int(row) for row in self._index.find_covers(item, self.k, arrival)]
-
-    def _link(self, row: int, covers: list[int]) -> None:
+    def _link(self, row: int, covers: Collection[int]) -> None:
         """Add edges into a row; without covers it is forwarded."""
         for cover in covers:
             self._parents[row].add(cover)
@@ -106,17 +89,11 @@ class RelationGraph(SubscriptionGraph):
         """Delete a node with its edges; return the rows that have no incoming edge left."""
         for parent in self._parents.pop(row):
             del self._children[parent][row]
-        orphans = []
-        for child in self._children.pop(row):
+        children = self._children.pop(row)
+        for child in children:
             self._parents[child].discard(row)
-            if not self._parents[child]:
-                orphans.append(child)
-        return orphans
+        return [child for child in children if not self._parents[child]]
 
     def _spent(self, so_far: GraphWork, start: SearchWork, queries: int) -> GraphWork:
-        now = self._index.work
-        return GraphWork(
-            so_far.queries + queries,
-            so_far.nodes + now.nodes - start.nodes,
-            so_far.comparisons + now.comparisons - start.comparisons,
-        )
+        nodes, comparisons = (now - before for now, before in zip(self._index.work, start, strict=True))
+        return GraphWork(so_far.queries + queries, so_far.nodes + nodes, so_far.comparisons + comparisons)

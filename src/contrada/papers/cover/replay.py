@@ -55,12 +55,9 @@ def replay(index: PointIndex, points: ArrayLike, commands: ArrayLike, k: int = 1
     )
     index.run(rows, graph, steps, log, tally)
     queries_s, queries_u, nodes_s, nodes_u, comparisons_s, comparisons_u, *sent = tally.tolist()
-    return Replayed(
-        GraphWork(queries_s, nodes_s, comparisons_s),
-        GraphWork(queries_u, nodes_u, comparisons_u),
-        log[: sent[3]],
-        *sent[:3],
-    )
+    subscribing = GraphWork(queries_s, nodes_s, comparisons_s)
+    unsubscribing = GraphWork(queries_u, nodes_u, comparisons_u)
+    return Replayed(subscribing, unsubscribing, log[: sent[3]], *sent[:3])
 
 
 def _checked_points(index: PointIndex, points: ArrayLike) -> NDArray[np.float64]:
@@ -78,18 +75,13 @@ def _check_commands(commands: NDArray[np.int64], rows: int) -> None:
     if commands.ndim != 1:
         raise CoveringError(f"commands: need a sequence of whole numbers, got shape {commands.shape}")
     row = np.where(commands >= 0, commands, -1 - commands)
-    if ((row < 0) | (row >= rows)).any():
-        raise CoveringError(
-            f"command {int((row >= rows).argmax())} refers to row {int(row.max())}, but there are {rows} rows"
-        )
+    for command in np.flatnonzero(row >= rows):
+        raise CoveringError(f"command {command} refers to row {row[command]}, but there are {rows} rows")
     times = np.full((2, rows), len(commands))
     for which, is_chosen in enumerate((commands >= 0, commands < 0)):
         chosen = row[is_chosen]
         if len(np.unique(chosen)) < len(chosen):
             raise CoveringError(f"a row {('subscribes', 'unsubscribes')[which]} twice")
         times[which, chosen] = np.flatnonzero(is_chosen)
-    left = times[1] < len(commands)
-    if (times[0] >= times[1])[left].any():
-        raise CoveringError(
-            f"row {int(np.flatnonzero(left & (times[0] >= times[1]))[0])} unsubscribes before it subscribes"
-        )
+    for early in np.flatnonzero((times[1] < len(commands)) & (times[0] >= times[1])):
+        raise CoveringError(f"row {early} unsubscribes before it subscribes")

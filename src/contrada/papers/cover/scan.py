@@ -32,6 +32,3 @@ class Scan(PointIndex):
             alive=np.zeros(BLOCK_POINTS, np.int64),
             state=np.zeros(1, np.int64),
         )
-
-    def _has_room(self) -> bool:
-        return True  # blocks grow with the rows

@@ -34,7 +34,7 @@ def measure_churn(
         raise OverlayError(f"need at least 1 peer and at least 0 seconds, got {peers} peers and {seconds} seconds")
     rng = np.random.default_rng(seed)
     boxes = draw_subscriptions(peers + int(4 * churn.joins * seconds) + 100, 2, distribution, rng)
-    points = draw_messages(1000, 2, rng)
+    points = np.tile(draw_messages(1000, 2, rng), 2)  # as boxes without extent
     simulator = Simulator(rules, seed, QUIET)
     for box in boxes[:peers].tolist():
         simulator.add([box])
@@ -43,10 +43,10 @@ def measure_churn(
         raise OverlayError("the tree is not stable before the churn")
     drawn = random.Random(seed)
     simulator.network = network
-    losses = run_churn(simulator, churn, seconds, lambda: _some(boxes, drawn), lambda: _point(points, drawn))
+    losses = run_churn(simulator, churn, seconds, lambda: _some(boxes, drawn), lambda: _some(points, drawn))
     simulator.network = QUIET
     healed = simulator.run_until_sound(MAX_HEALING_SECONDS)
-    spreads = [simulator.publish(_point(points, drawn)) for _ in range(MESSAGES_AFTER_HEALING)]
+    spreads = [simulator.publish(_some(points, drawn)) for _ in range(MESSAGES_AFTER_HEALING)]
     simulator.run(5 * rules.period)
     return {
         "peers": peers, "seconds": seconds, "churn": asdict(churn), "network": asdict(network), "seed": seed,
@@ -58,8 +58,3 @@ def measure_churn(
 
 def _some(boxes: Boxes, rng: random.Random) -> Box:
     return tuple(boxes[rng.randrange(len(boxes))].tolist())
-
-
-def _point(points: Boxes, rng: random.Random) -> Box:
-    point = points[rng.randrange(len(points))].tolist()
-    return (*point, *point)

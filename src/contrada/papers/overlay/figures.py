@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from contrada import __version__
 from contrada.errors import FormatError, OverlayError
 from contrada.papers.overlay.run import Setting, measure
 from contrada.papers.overlay.workload import DISTRIBUTIONS
@@ -58,11 +59,8 @@ def scaled(setting: Setting, scale: float) -> Setting:
     >>> scaled(Setting(), 0.1).subscriptions
     1000
     """
-    return replace(
-        setting,
-        subscriptions=max(1, round(setting.subscriptions * scale)),
-        messages=max(1, round(setting.messages * scale)),
-    )
+    subscriptions, messages = (max(1, round(count * scale)) for count in (setting.subscriptions, setting.messages))
+    return replace(setting, subscriptions=subscriptions, messages=messages)
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -74,16 +72,12 @@ def read_rows(path: Path) -> list[Row]:
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
         try:
             row = json.loads(line)
-        except ValueError as error:
-            if not line.startswith(b'{"'):
-                raise FormatError(f"{path}, line {number} is not a row of an evaluation: {error}") from None
-            continue
-        except RecursionError:
-            raise FormatError(f"{path}, line {number} is not a row of an evaluation: nested too deeply") from None
-        try:
             setting_of(row)
-        except (AttributeError, TypeError, OverlayError) as error:
-            raise FormatError(f"{path}, line {number} is not a row of an evaluation: {error}") from None
+        except (AttributeError, RecursionError, TypeError, ValueError) as error:
+            if isinstance(error, ValueError) and not isinstance(error, OverlayError) and line.startswith(b'{"'):
+                continue
+            reason = "nested too deeply" if isinstance(error, RecursionError) else error
+            raise FormatError(f"{path}, line {number} is not a row of an evaluation: {reason}") from None
         rows.append(row)
     return rows
 
@@ -101,7 +95,7 @@ def run(
     # Large trees first, so that no process is left with one at the end.
     waiting = sorted((each for each in settings if each not in known), key=lambda each: -each.subscriptions)
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = provenance()
+    about = {"version": __version__, "commit": commit(), "python": platform.python_version(), "cores": os.cpu_count()}
     with path.open("a") as target:
         if target.tell() and not path.read_bytes().endswith(b"\n"):
             target.write("\n")
@@ -119,10 +113,3 @@ def _measured(settings: list[Setting], processes: int) -> Iterator[Row]:
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for future in as_completed([pool.submit(measure, each) for each in settings]):
             yield future.result()
-
-
-def provenance() -> Row:
-    """Return the origin of rows, for a result file."""
-    from contrada import __version__
-
-    return {"version": __version__, "commit": commit(), "python": platform.python_version(), "cores": os.cpu_count()}

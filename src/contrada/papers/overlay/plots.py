@@ -31,6 +31,11 @@ def mean(rows: list[Row], value: Value) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values))
 
 
+def means(rows: list[Row], method: str, scale: float, axis: str, value: Value) -> Any:
+    """Return means and standard deviations over seeds along an axis, as two rows."""
+    return np.array([mean(chosen(rows, method, scale, **varied), value) for varied, _ in AXES[axis]]).T
+
+
 def ratio(row: Row) -> float:
     """Return false positives in percent of all peers."""
     return 100 * float(row["false_positive_ratio"])
@@ -74,15 +79,12 @@ def _lines(rows: list[Row], target: Path, scale: float, label: str, value: Value
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     ticks = AXES[label]
 
-    def means(method: str, value: Value) -> Any:
-        return np.array([mean(chosen(rows, method, scale, **varied), value) for varied, _ in ticks]).T
-
     shown = METHOD_NAMES if value is ratio else {"quadratic": "all methods"}  # hits do not depend on the tree
     for method, name in shown.items():
-        averages, spreads = means(method, value)
+        averages, spreads = means(rows, method, scale, label, value)
         axes.errorbar(range(len(ticks)), averages, yerr=spreads, marker="o", capsize=3, label=name)
     if value is ratio:
-        axes.plot(range(len(ticks)), means("quadratic", control)[0], "k:", label="random placement")
+        axes.plot(range(len(ticks)), means(rows, "quadratic", scale, label, control)[0], "k:", label="random placement")
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter("{x:g}")
@@ -100,14 +102,12 @@ def _against_hits(rows: list[Row], target: Path, scale: float) -> Path:
     """Draw figure 11: false positives by the number of hits of a message, for three numbers of dimensions."""
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(
-        1, len(METHOD_NAMES), figsize=(4 * len(METHOD_NAMES), 4), sharey=True, layout="constrained"
-    )
+    count = len(METHOD_NAMES)
+    figure, panels = plt.subplots(1, count, figsize=(4 * count, 4), sharey=True, layout="constrained")
     for axes, (method, name) in zip(panels, METHOD_NAMES.items(), strict=True):
         for dimensions in (2, 4, 8):
             merged = hits_curve(rows, method, scale, dimensions)
-            shares = [100 * share for share in merged.values()]
-            axes.plot(list(merged), shares, "o-", label=f"{dimensions} dimensions")
+            axes.plot(list(merged), [100 * share for share in merged.values()], "o-", label=f"{dimensions} dimensions")
         axes.set(title=name, xscale="symlog", xlabel="hits of a message, at least")
         axes.grid(alpha=0.3)
         axes.legend(loc="upper left")

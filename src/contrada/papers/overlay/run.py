@@ -18,6 +18,7 @@ from contrada.papers.overlay.tree import degree_of, false_share, shuffled_reach
 from contrada.papers.overlay.workload import Boxes, holding
 
 MAX_COUNTED_SUBSCRIPTIONS = 10_000  # above this, uncontained subscriptions are not counted
+Tell = Callable[[str, int, int], None]  # what is done, how much of it, and how much there is
 MESSAGES_PER_BATCH = 100  # hits are found batch by batch
 
 
@@ -49,7 +50,7 @@ class Setting:
         return Rules(self.least, self.most, self.choose, self.split, self.cover, self.sketch, remembered=4)
 
 
-def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda what, done, total: None) -> dict[str, Any]:
+def measure(setting: Setting, tell: Tell = lambda what, done, total: None) -> dict[str, Any]:
     """Return one row of results; `tell` reports progress.
 
     >>> row = measure(Setting(subscriptions=200, messages=50))
@@ -57,9 +58,8 @@ def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda wha
     (0, True)
     """
     # Subscriptions and messages have seeds of their own, so that all splits see the same ones.
-    boxes = workload.draw_subscriptions(
-        setting.subscriptions, setting.dimensions, setting.distribution, np.random.default_rng([setting.seed, 1])
-    )
+    rng = np.random.default_rng([setting.seed, 1])
+    boxes = workload.draw_subscriptions(setting.subscriptions, setting.dimensions, setting.distribution, rng)
     points = workload.draw_messages(setting.messages, setting.dimensions, np.random.default_rng([setting.seed, 2]))
     start = time.perf_counter()
     simulator = build(boxes, setting, tell)
@@ -71,7 +71,7 @@ def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda wha
     return {
         **asdict(setting),
         **found,
-        "control_ratio": false_share(boxes, control, points)[0],
+        "control_ratio": false_share(boxes, control, points),
         "height": simulator.peers[simulator.root].state.top,
         "degree": degree_of(simulator)._asdict(),
         "degree_once": degree_of(simulator, is_once=True)._asdict(),
@@ -83,7 +83,7 @@ def measure(setting: Setting, tell: Callable[[str, int, int], None] = lambda wha
     }
 
 
-def build(boxes: Boxes, setting: Setting, tell: Callable[[str, int, int], None]) -> Simulator:
+def build(boxes: Boxes, setting: Setting, tell: Tell = lambda what, done, total: None) -> Simulator:
     """Build a tree of peers with one subscription each, which join one by one through random peers."""
     simulator = Simulator(setting.rules(), setting.seed)
     for row, box in enumerate(boxes.tolist()):
@@ -93,27 +93,22 @@ def build(boxes: Boxes, setting: Setting, tell: Callable[[str, int, int], None])
     return simulator
 
 
-def send(simulator: Simulator, boxes: Boxes, points: Boxes, tell: Callable[[str, int, int], None]) -> dict[str, Any]:
+def send(simulator: Simulator, boxes: Boxes, points: Boxes, tell: Tell) -> dict[str, Any]:
     """Send messages from the root; return false positives and negatives, hits, and hops of receipts."""
     root = simulator.root
-    bothered = receipts = hits = missed = hops = highest = 0
-    by_hits: dict[int, tuple[int, int]] = {}
+    counts = []  # for each message: hits, false positives, receipts, false negatives, sum and maximum of hops
     for start in range(0, len(points), MESSAGES_PER_BATCH):
         tell("messages", start, len(points))
         part = points[start : start + MESSAGES_PER_BATCH]
         for row, (point, held) in enumerate(zip(part.tolist(), holding(boxes, part), strict=True)):
             wanted = frozenset(np.nonzero(held)[0].tolist())
             spread = simulator.send_out(Publication(start + row, (*point, *point)), root, wanted)
-            false = spread.bothered
-            bothered += false
-            low = 1 << len(wanted).bit_length() >> 1
-            messages, total = by_hits.get(low, (0, 0))
-            by_hits[low] = messages + 1, total + false
-            receipts += len(spread.reached)
-            hits += len(wanted)
-            missed += len(spread.missed)
-            hops += sum(spread.reached.values())
-            highest = max(highest, *spread.reached.values())
+            hops = spread.reached.values()
+            counts.append((len(wanted), spread.bothered, len(hops), len(spread.missed), sum(hops), max(hops)))
+    hits, bothered, receipts, missed, walked, _ = np.sum(counts, axis=0).tolist()
+    by_hits: dict[int, list[int]] = {}
+    for wanted_by, false, *_ in counts:
+        by_hits.setdefault(1 << wanted_by.bit_length() >> 1, []).append(false)
     count = len(points)
     return {
         "false_positive_ratio": bothered / (len(boxes) * count),
@@ -121,7 +116,7 @@ def send(simulator: Simulator, boxes: Boxes, points: Boxes, tell: Callable[[str,
         "false_negatives": missed,
         "hits": hits / count,
         "receipts": receipts,
-        "hops": {"average": hops / receipts, "max": highest},
+        "hops": {"average": walked / receipts, "max": max(highest for *_, highest in counts)},
         # By powers of two: least number of hits (and fewer than twice as many), messages, mean ratio.
-        "by_hits": [[low, n, total / n / len(boxes)] for low, (n, total) in sorted(by_hits.items())],
+        "by_hits": [[low, len(own), sum(own) / len(own) / len(boxes)] for low, own in sorted(by_hits.items())],
     }

@@ -38,7 +38,7 @@ def degree_of(simulator: Simulator, is_once: bool = False) -> Degree:
 def reach_of(simulator: Simulator) -> tuple[Boxes, Boxes]:
     """Return for every peer the box of its subscription, and the box of its highest node."""
     states = [peer.state for peer in simulator.peers.values()]
-    return np.array([state.own for state in states]), np.array([state.boxes[-1] for state in states])
+    return np.array([state.own for state in states]), np.array([state.entries[-1].box for state in states])
 
 
 def received(simulator: Simulator, points: Boxes) -> npt.NDArray[np.bool_]:
@@ -47,7 +47,8 @@ def received(simulator: Simulator, points: Boxes) -> npt.NDArray[np.bool_]:
     for column, peer in enumerate(simulator.peers.values()):
         state = peer.state
         is_root = state.parent is None  # messages start at the root
-        got[:, column] = is_root | holding(np.array(state.parts[-1] or (state.boxes[-1],)), points).any(axis=1)
+        top = state.entries[-1]
+        got[:, column] = is_root | holding(np.array(top.parts or (top.box,)), points).any(axis=1)
     return got
 
 
@@ -76,13 +77,11 @@ def shuffled_reach(simulator: Simulator, rng: np.random.Generator) -> tuple[Boxe
     return owns, reach
 
 
-def false_share(owns: Boxes, reach: Boxes, points: Boxes) -> tuple[float, float]:
-    """Return the share of unwanted receipts, per message and peer, and among all receipts."""
+def false_share(owns: Boxes, reach: Boxes, points: Boxes) -> float:
+    """Return the share of unwanted receipts, per message and peer."""
     step = max(1, PAIRS_PER_CHUNK // len(owns))
-    false = receipts = 0
+    false = 0
     for start in range(0, len(points), step):
-        part: npt.NDArray[np.float64] = points[start : start + step]
-        got = holding(reach, part)
-        receipts += int(got.sum())
-        false += int((got & ~holding(owns, part)).sum())
-    return false / (len(owns) * len(points)), false / receipts if receipts else 0.0
+        part = points[start : start + step]
+        false += int((holding(reach, part) & ~holding(owns, part)).sum())
+    return false / (len(owns) * len(points))

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from contrada.codes import ASKS_SHIFT, LIKE, NOT, SET, SLOT_MASK
 from contrada.geometry.arrays import ranges
-from contrada.index.ranking import NO_END
+from contrada.index.ranking import NO_END, ScalarArrays
 from contrada.index.scalar_packing import span_blocks, span_order
-from contrada.index.scalars import ScalarArrays, ScalarIndex
+from contrada.index.scalars import ScalarIndex
 
+Integers = NDArray[np.int64]
 # How leaves are found: by the constant that a value equals or the pattern that it matches; by an interval that contains
 # it; unless they name the constant; unless they name a pattern that matches.
 BY_CONSTANT, BY_INTERVAL, UNLESS_NAMED, UNLESS_LIKE = range(4)
@@ -26,51 +27,41 @@ BY_CONSTANT, BY_INTERVAL, UNLESS_NAMED, UNLESS_LIKE = range(4)
 class LeafSearch(NamedTuple):
     """Arrays to find leaves, in the order of kernel arguments (kernels/match/counting.py)."""
 
-    base: NDArray[np.int64]  # by slot: where its constants or patterns begin in the next arrays
+    base: Integers  # by slot: where its constants or patterns begin in the next arrays
     true_offsets: NDArray[np.int32]  # by constant: where the leaves begin that hold if the value equals it
     true: NDArray[np.int32]
     false_offsets: NDArray[np.int32]  # by constant: where the leaves begin that hold unless the value equals it; sorted
     false: NDArray[np.int32]
     # By slot: leaves with intervals from..to, the first of them in `spans`, the first block; leaves UNLESS_NAMED from,
     # UNLESS_LIKE from..to, the first of them in `unlike`.
-    parts: NDArray[np.int64]
+    parts: Integers
     spans: NDArray[np.int32]  # intervals
     blocks: NDArray[np.int32]  # of `spans` (index/scalar_packing.py)
     unlike: NDArray[np.int32]  # patterns
 
 
-class Distinct(NamedTuple):
-    """Distinct constraints; `numbers[k]` is the constraint of record k."""
-
-    slot: NDArray[np.int64]
-    asks: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-
-
 class Leaves(NamedTuple):
     """Leaves by number: the constraint, how it is found, and its interval or operand."""
 
-    constraint: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    asks: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    constraint: Integers
+    slot: Integers
+    kind: Integers
+    asks: Integers
+    low: Integers
+    high: Integers
 
-    def chosen(self, rows: NDArray[np.int64]) -> Leaves:
+    def chosen(self, rows: Integers) -> Leaves:
         """Return the leaves `rows`, in that order."""
         return Leaves(*(column[rows] for column in self))
 
 
-def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, NDArray[np.int64]]:
+def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, Integers]:
     """Return the arrays to find leaves, the leaves, and the constraint of each record of `index`."""
     arrays = index.arrays
     counts = np.diff(arrays.const_base) + np.diff(arrays.text_base)
     base = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    distinct = _distinct(arrays)
-    leaves = _leaves(distinct, counts)
+    constraints, numbers = _distinct(arrays)
+    leaves = _leaves(constraints, counts)
     true, false = (
         _under_constants(arrays, base, leaves, np.flatnonzero(leaves.kind == kind))
         for kind in (BY_CONSTANT, UNLESS_NAMED)
@@ -79,10 +70,11 @@ def counted_leaves(index: ScalarIndex) -> tuple[LeafSearch, Leaves, NDArray[np.i
     parts, blocks = _parts(leaves, spans, len(counts))
     unlike = leaves.low[leaves.kind == UNLESS_LIKE].astype(np.int32)
     counted = LeafSearch(base, *true, *false, parts.ravel(), spans.ravel(), blocks, unlike)
-    return counted, leaves, distinct.numbers
+    return counted, leaves, numbers
 
 
-def _distinct(arrays: ScalarArrays) -> Distinct:
+def _distinct(arrays: ScalarArrays) -> tuple[tuple[Integers, ...], Integers]:
+    """Return slot, question, low and high of the distinct constraints, and the constraint of each record."""
     records = arrays.records.copy()
     is_set = (records[:, 0] >> ASKS_SHIFT & ~NOT) == SET
     records[is_set, 1] = _first_equal_sets(arrays)[records[is_set, 1]]
@@ -90,9 +82,8 @@ def _distinct(arrays: ScalarArrays) -> Distinct:
     is_first = np.append(True, (records[order[1:]] != records[order[:-1]]).any(axis=1))[: len(order)]
     numbers = np.empty(len(records), np.int64)
     numbers[order] = np.cumsum(is_first) - 1
-    code, low, high = records[order[is_first]].T
-    slot = (code & SLOT_MASK).astype(np.int64)
-    return Distinct(slot, (code >> ASKS_SHIFT).astype(np.int64), low.astype(np.int64), high.astype(np.int64), numbers)
+    code, low, high = records[order[is_first]].T.astype(np.int64)
+    return (code & SLOT_MASK, code >> ASKS_SHIFT, low, high), numbers
 
 
 def _first_equal_sets(arrays: ScalarArrays) -> NDArray[np.int32]:
@@ -107,9 +98,9 @@ def _first_equal_sets(arrays: ScalarArrays) -> NDArray[np.int32]:
     return firsts
 
 
-def _leaves(distinct: Distinct, counts: NDArray[np.int64]) -> Leaves:
+def _leaves(constraints: tuple[Integers, ...], counts: Integers) -> Leaves:
     """Return the leaves of the constraints, in the order of their numbers."""
-    slot, asks, low, high, _ = distinct
+    slot, asks, low, high = constraints
     is_equal = (asks < SET) & (low == high) & (low & 1 == 1)
     is_denied = asks & NOT != 0
     kind = np.where((asks < SET) & ~is_equal, BY_INTERVAL, np.where(is_denied, UNLESS_NAMED, BY_CONSTANT))
@@ -123,20 +114,14 @@ def _leaves(distinct: Distinct, counts: NDArray[np.int64]) -> Leaves:
     plain = whole.chosen(np.flatnonzero(~split))
     leaves = Leaves(*(np.concatenate(columns) for columns in zip(plain, below, above, strict=True)))
     leaves = leaves.chosen(np.flatnonzero((leaves.kind != BY_INTERVAL) | (leaves.low <= leaves.high)))
-    return leaves.chosen(np.lexsort((_keys(leaves, counts), leaves.kind, leaves.slot)))
-
-
-def _keys(leaves: Leaves, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return sort keys that bring together leaves of a slot that are found together: intervals with similar ends."""
-    keys = leaves.low.copy()
-    rows = np.flatnonzero(leaves.kind == BY_INTERVAL)
-    spans = np.stack([leaves.low[rows], leaves.high[rows]], axis=1)
-    keys[rows] = span_order(spans, counts[leaves.slot[rows]])
-    return keys
+    # Sort keys bring together leaves of a slot that are found together: intervals with similar ends.
+    keys, rows = leaves.low.copy(), np.flatnonzero(leaves.kind == BY_INTERVAL)
+    keys[rows] = span_order(np.stack([leaves.low[rows], leaves.high[rows]], axis=1), counts[leaves.slot[rows]])
+    return leaves.chosen(np.lexsort((keys, leaves.kind, leaves.slot)))
 
 
 def _under_constants(
-    arrays: ScalarArrays, base: NDArray[np.int64], leaves: Leaves, rows: NDArray[np.int64]
+    arrays: ScalarArrays, base: Integers, leaves: Leaves, rows: Integers
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the offsets of the leaves of each constant, and the leaves; a set is listed under every member."""
     _, slot, _, asks, low, _ = leaves.chosen(rows)
@@ -153,7 +138,7 @@ def _under_constants(
     return offsets, rows[whose[order]].astype(np.int32)
 
 
-def _parts(leaves: Leaves, spans: NDArray[np.int32], slots: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _parts(leaves: Leaves, spans: NDArray[np.int32], slots: int) -> tuple[Integers, NDArray[np.int32]]:
     """Return the parts of each slot, and the blocks."""
     limits = np.searchsorted(4 * leaves.slot + leaves.kind, np.arange(4 * slots + 1))
     first, named, unlike, end = (limits[kind : 4 * slots + kind : 4] for kind in range(1, 5))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,9 @@ from contrada.matching.answer import Matches
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.level import NO_SCALARS, Level, Message, Slot, merged
 from contrada.matching.table import ForwardingTable
-from contrada.papers.spatial.counted import LeafSearch, counted_leaves
+from contrada.papers.spatial.counted import Integers, LeafSearch, counted_leaves
 
 MAX_BYTE_COUNT = 255  # constraints of a filter that one byte can count
-
-
-class Owners(NamedTuple):
-    """The subscription and subscriber rows of the filters, by filter number in this matcher."""
-
-    subscription: NDArray[np.int64]
-    subscriber: NDArray[np.int64]
 
 
 class CountingMatcher:
@@ -57,16 +50,17 @@ class CountingMatcher:
             snapshot = table._store.snapshot
             level = table._store.merged(snapshot)
         filters = np.flatnonzero(snapshot.is_filter_alive(np.arange(snapshot.filters, dtype=np.int32)))
+        # Rows of subscriptions and subscribers, by filter number in this matcher.
         whose = snapshot.filter_subscription
-        subscription = filters if whose is None else whose[filters].astype(np.int64)
+        self._subscription_rows = rows = filters if whose is None else whose[filters].astype(np.int64)
         whose = snapshot.subscription_subscriber
-        self._owners = Owners(subscription, subscription if whose is None else whose[subscription].astype(np.int64))
+        self._subscriber_rows = rows if whose is None else whose[rows].astype(np.int64)
         self._several_filters = snapshot.several_filters
         self._scalars = _without_entries(level.scalars)
         self._build(level, filters)
         self._local = threading.local()
 
-    def _build(self, level: Level, filters: NDArray[np.int64]) -> None:
+    def _build(self, level: Level, filters: Integers) -> None:
         """Number the constraints, scalar ones first, and list the filters of each."""
         counted, leaves, numbers = counted_leaves(self._scalars)
         whose = [self._scalars.owners()]
@@ -90,13 +84,11 @@ class CountingMatcher:
         of_leaves = np.append(leaves.constraint, np.arange(len(leaves.slot) - shift, count))
         self._list_filters(counted, np.searchsorted(number, np.arange(count + 1)), local, of_leaves)
 
-    def _list_filters(
-        self, counted: LeafSearch, starts: NDArray[np.int64], filters: NDArray[np.int64], of_leaves: NDArray[np.int64]
-    ) -> None:
+    def _list_filters(self, counted: LeafSearch, starts: Integers, filters: Integers, of_leaves: Integers) -> None:
         """Store the filters of each leaf's constraint consecutively, with subscribers if these have several filters."""
         filters = filters[ranges(starts[of_leaves], starts[of_leaves + 1])]
         offsets = np.concatenate([[0], np.cumsum(np.diff(starts)[of_leaves])]).astype(np.int32)
-        self._subscribers, owners = np.unique(self._owners.subscriber, return_inverse=True)
+        self._subscribers, owners = np.unique(self._subscriber_rows, return_inverse=True)
         self._decided = len(self._subscribers) if len(self._subscribers) < len(self._needs) else 0
         beside = owners.ravel()[filters] if self._decided else np.empty(0, np.int64)
         own = {"offsets": offsets, "filters": filters.astype(np.int32), "subscribers": beside.astype(np.int32)}
@@ -116,7 +108,7 @@ class CountingMatcher:
 
     def match_keys(self, message: Mapping[str, Any]) -> Matches:
         """Return the keys of the subscriptions that a message satisfies; equal to the table's answer."""
-        rows = self._owners.subscription[self._counted(message, 0)]
+        rows = self._subscription_rows[self._counted(message, 0)]
         rows.sort()
         if self._several_filters and len(rows) > 1:
             rows = rows[np.append(True, rows[1:] != rows[:-1])]
@@ -128,11 +120,11 @@ class CountingMatcher:
         Once one filter of a subscriber is satisfied, its other filters are no longer counted.
         """
         found = self._counted(message, self._decided)
-        rows = self._subscribers[found] if self._decided else self._owners.subscriber[found]
+        rows = self._subscribers[found] if self._decided else self._subscriber_rows[found]
         rows.sort()
         return Matches(rows, self._asked._subscribers)
 
-    def _counted(self, message: Mapping[str, Any], decided: int) -> NDArray[np.int64]:
+    def _counted(self, message: Mapping[str, Any], decided: int) -> Integers:
         """Return the satisfied filters, or with `decided` > 0 the decided subscribers; unordered."""
         checked = self._asked._checked(message)
         scratch = self._scratch()
@@ -143,7 +135,7 @@ class CountingMatcher:
         )  # fmt: skip
         return scratch.out[:count]
 
-    def _regions(self, message: Message) -> NDArray[np.int64]:
+    def _regions(self, message: Message) -> Integers:
         """Return the spatial constraints that a message satisfies."""
         found = [tree.match(message.objects[slot]) for slot, tree in self._trees if slot in message.objects]
         return frozen(found[0] if len(found) == 1 else merged(found))
@@ -191,7 +183,7 @@ def _spatial(level: Level, slot: Slot) -> Constraints:
     return parts[0].joined(parts[1:])
 
 
-def _shared(part: Constraints, first: int, shift: int) -> tuple[PackedTree, NDArray[np.int64], NDArray[np.int64]]:
+def _shared(part: Constraints, first: int, shift: int) -> tuple[PackedTree, Integers, Integers]:
     """Return a tree of the distinct constraints, and for each given constraint its number (from `first`) and filter.
 
     The tree reports leaves, whose numbers are `shift` higher than those of constraints. Regions are equal if they have
@@ -205,5 +197,4 @@ def _shared(part: Constraints, first: int, shift: int) -> tuple[PackedTree, NDAr
     numbers = np.repeat(np.arange(first, first + len(firsts)), np.diff(np.append(firsts, len(order))))
     kept = reordered(column, firsts) if len(firsts) < len(order) else column
     leaves = np.arange(first + shift, first + shift + len(firsts), dtype=np.int32)
-    tree = PackedTree(kept, masks[firsts], leaves)
-    return tree, numbers, part.filters[order].astype(np.int64)
+    return PackedTree(kept, masks[firsts], leaves), numbers, part.filters[order].astype(np.int64)

@@ -20,11 +20,11 @@ from contrada.geometry.arrays import Arrays, compact, concatenate, frozen, take
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.relate import ALL_ROWS, BOX_RELATIONS, NO_MASKS
 from contrada.index.raw import with_room
+from contrada.papers.cover.point_index import NOBODY, nobody
 from contrada.papers.spatial.sampled import relate_sampled
 
 Split = Literal["quadratic", "linear", "rstar"]
 METHODS: dict[str, int] = {"quadratic": QUADRATIC, "linear": LINEAR, "rstar": RSTAR}
-NOBODY = -1
 INITIAL_SLOTS = 16
 
 # For every mask, the relations of boxes for which a constraint must be evaluated.
@@ -70,11 +70,6 @@ def empty_arrays(slots: int, minimum: int, maximum: int) -> TreeArrays:
         prevs=nobody(slots),
         state=np.array([NOBODY, 0, NOBODY], np.int64),
     )
-
-
-def nobody(*shape: int) -> NDArray[np.int32]:
-    """Return an array of null references."""
-    return np.full(shape, NOBODY, np.int32)
 
 
 class CRTree:

@@ -53,7 +53,10 @@ def fill_sampled(
     if not (math.isfinite(density) and density >= 0):
         raise RegionError(f"density: need a finite number of at least 0, got {density}")
     for column in (a, b):
-        _check_simple(column)
+        if not column.is_simple.all():
+            row = int(np.argmin(column.is_simple))
+            problem = f"region {row} has holes or several parts; relate_sampled needs simple polygons, use relate"
+            raise RegionError(problem, row=row)
     columns = [(c.arrays.xy, c.arrays.ring_offsets, c.arrays.region_offsets, c.bounds) for c in (a, b)]
     flags = (bool(halo), bool(extra), boxes_first)
     if not kernels.relate_sampled_pairs(*columns[0], *columns[1], float(density), *flags, out):
@@ -66,11 +69,3 @@ def _column(value: object) -> RegionArray:
     if isinstance(value, RegionArray):
         return value
     raise ArgumentError(f"relate_sampled: need a Region or RegionArray, got {type(value).__name__}")
-
-
-def _check_simple(column: RegionArray) -> None:
-    simple = column.is_simple
-    if not simple.all():
-        row = int(np.argmin(simple))
-        problem = f"region {row} has holes or several parts; relate_sampled needs simple polygons, use relate"
-        raise RegionError(problem, row=row)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from contrada.amounts import byte_size
 from contrada.cql2.queries import Asked, asked_predicate
@@ -18,14 +18,13 @@ from contrada.errors import ContradaError, FilterError, FormatError
 from contrada.formats.subscriptions import template_columns
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.batch.building import build_batches, build_empty, read_rejected
-from contrada.pipeline.batch.numbering import sent_rows
+from contrada.pipeline.batch.building import build_batches, read_rejected
+from contrada.pipeline.batch.numbering import Rows, sent_rows
 from contrada.pipeline.manifests import NAME_TYPES
-from contrada.pipeline.partitioned.partitioning import Rows, compile_partitions
+from contrada.pipeline.partitioned.partitioning import compile_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
-from contrada.pipeline.partitioned.sizing import TableSize, measured, table_limits, too_large
+from contrada.pipeline.partitioned.sizing import measured, table_limits, too_large
 from contrada.pipeline.spark_types import artifacts_place, attribute_columns
-from contrada.pipeline.systems import frame_systems
 
 Plan = Literal["auto", "broadcast", "partitioned"]
 NAMES = ("key", "subscriber")
@@ -52,9 +51,8 @@ class Compiled:
         if self.rejected_path is None:
             return self.session.createDataFrame([], REJECTED_SCHEMA)
         # Spark's own reader may know the store by another scheme, or resolve a plain path elsewhere.
-        return self.session.range(0, 1, 1, 1).mapInArrow(
-            partial(read_rejected, path=self.rejected_path), REJECTED_SCHEMA
-        )
+        read = partial(read_rejected, path=self.rejected_path)
+        return self.session.range(0, 1, 1, 1).mapInArrow(read, REJECTED_SCHEMA)
 
 
 def compile(
@@ -81,9 +79,8 @@ def compile(
     if partitions is not None and (isinstance(partitions, bool) or not 0 < partitions < 1 << 16):
         raise ContradaError(f"partitions: need a number from 1 to 65535, got {partitions!r:.60}")
     place = artifacts_place(session, artifacts)
-    columns, types = subscription_columns(subscriptions, predicate)
-    chosen, count, why = _planned(subscriptions, columns, plan, partitions)
-    rows = Rows(subscriptions, columns, types, predicate)
+    rows = subscription_rows(subscriptions, predicate)
+    chosen, count, why = _planned(rows, plan, partitions)
     if chosen == "partitioned":
         made, rejected = compile_partitions(rows, place, count, messages)
         return Compiled(made, session, rejected, why)
@@ -91,16 +88,14 @@ def compile(
     return Compiled(Artifact.of(about["artifact"]), session, about["rejected"], why)
 
 
-def _planned(
-    subscriptions: DataFrame, columns: dict[str, Column], plan: Plan, partitions: int | None
-) -> tuple[str, int, str]:
+def _planned(rows: Rows, plan: Plan, partitions: int | None) -> tuple[str, int, str]:
     """Return the plan, its number of partitions, and the reason."""
-    most, each = table_limits(subscriptions.sparkSession)
+    most, each = table_limits(rows.frame.sparkSession)
     if plan == "broadcast":
         return plan, 1, "as requested"
     if plan == "partitioned" and partitions is not None:
         return plan, partitions, "as requested, with the number of partitions"
-    size: TableSize = measured(subscriptions, columns)
+    size = measured(rows.frame, rows.columns)
     count = max(2, math.ceil(size.table / each)) if partitions is None else partitions
     if plan == "partitioned":
         return plan, count, f"as requested; {size}, {byte_size(each)} per partition"
@@ -112,27 +107,22 @@ def _planned(
 def _built(rows: Rows, place: str) -> dict[str, Any]:
     """Build the whole table in one task; return the artifact and the address of the rejected rows."""
     # A coalesced task may start with a nearby partition, so rows are sorted by number.
-    ordered = sent_rows(rows.frame, list(rows.columns.values())).coalesce(1).sortWithinPartitions("row")
-    systems = frame_systems(rows.frame, rows.columns)
-    names, types = tuple(rows.columns), rows.types
-    built = partial(build_batches, names=names, predicate=rows.template, place=place, types=types, systems=systems)
+    ordered = sent_rows(rows).coalesce(1).sortWithinPartitions("row")
+    built = partial(build_batches, job=rows.job(), place=place)
     try:
         found = ordered.mapInArrow(built, "about string").collect()
     except PySparkException as error:
         if (told := too_large(error, rows.frame.sparkSession)) is not None:
             raise told from error
         raise
-    if not found:  # Spark runs no task for a frame that it knows to be empty
-        empty = rows.frame.sparkSession.range(0, 1, 1, 1)
-        found = empty.mapInArrow(partial(build_empty, build=built), "about string").collect()
-    about: dict[str, Any] = json.loads(found[0]["about"])
+    # Spark runs no task for a frame that it knows to be empty.
+    text = found[0]["about"] if found else next(built(iter(()))).column(0)[0].as_py()
+    about: dict[str, Any] = json.loads(text)
     return about
 
 
-def subscription_columns(
-    subscriptions: DataFrame, template: Predicate | None
-) -> tuple[dict[str, Column], tuple[str, str]]:
-    """Return the required columns of subscriptions, by name, and the Spark types of keys and subscribers."""
+def subscription_rows(subscriptions: DataFrame, template: Predicate | None) -> Rows:
+    """Return rows of subscriptions with the required columns, by name, and the Spark types of keys and subscribers."""
     wanted = [*(["filter"] if template is None else template_columns(template)), *NAMES]
     types = _name_types(subscriptions, wanted)
     columns = attribute_columns(subscriptions, wanted)
@@ -140,7 +130,7 @@ def subscription_columns(
         if name not in columns and name not in NAMES:
             who = "subscriptions without a template need" if template is None else "the template needs"
             raise FilterError(f"{who} column {name!r}; columns: {', '.join(subscriptions.columns)}")
-    return columns, types
+    return Rows(subscriptions, columns, types, template)
 
 
 def _name_types(subscriptions: DataFrame, wanted: list[str]) -> tuple[str, str]:

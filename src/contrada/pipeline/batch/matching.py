@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql.functions import inline
 
 from contrada.cql2.queries import Asked
@@ -22,7 +22,7 @@ from contrada.pipeline.partitioned.matching import Routed, match_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.plan_text import broadcast_text, partitioned_text, spark_plan
 from contrada.pipeline.spark_types import attribute_columns
-from contrada.pipeline.systems import Systems, frame_systems
+from contrada.pipeline.systems import frame_systems
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,10 @@ def match(
     if isinstance(artifact, PartitionedArtifact):
         answers, routed = match_partitions(messages, columns, systems, artifact, by)
         return Matched(answers, by, "partitioned", artifact, compiled, why, routed, messages)
-    answers = _broadcast(messages, columns, systems, artifact, by)
+    sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
+    matching: Any = partial(match_batches, artifact=artifact, names=tuple(columns), by=by, systems=systems)
+    schema = answer_schema(messages.select(ID).schema, name_types(artifact), by)
+    answers = sent.mapInArrow(matching, schema).persist()
     return Matched(answers, by, "broadcast", artifact, compiled, why, None, messages)
 
 
@@ -138,17 +141,4 @@ def _given(
     own = "partitioned" if isinstance(artifact, PartitionedArtifact) else "broadcast"
     if plan not in ("auto", own):
         raise ContradaError(f'the subscriptions were compiled with plan="{own}"; compile them with plan="{plan}"')
-    return (
-        compiled,
-        artifact,
-        compiled.why if compiled is not None else "the subscriptions were compiled with this plan",
-    )
-
-
-def _broadcast(
-    messages: DataFrame, columns: dict[str, Column], systems: Systems, artifact: Artifact, by: By
-) -> DataFrame:
-    """Match messages in place; return lists of matches, and rejections."""
-    sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
-    matching: Any = partial(match_batches, artifact=artifact, names=tuple(columns), by=by, systems=systems)
-    return sent.mapInArrow(matching, answer_schema(messages.select(ID).schema, name_types(artifact), by)).persist()
+    return compiled, artifact, "the subscriptions were compiled with this plan" if compiled is None else compiled.why

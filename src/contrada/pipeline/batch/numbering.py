@@ -3,43 +3,62 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import accumulate
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from contrada.model import Predicate
 from contrada.pipeline.batch.simplified_batches import PART_BITS, Job, first_kinds, good_rows
-from contrada.pipeline.systems import GEOMETRY
+from contrada.pipeline.systems import GEOMETRY, frame_systems
 
 
-def sent_rows(subscriptions: DataFrame, columns: list[Column]) -> DataFrame:
+class Rows(NamedTuple):
+    """Rows of subscriptions: required columns, Spark types of keys and subscribers, and the template."""
+
+    frame: DataFrame
+    columns: dict[str, Column]
+    types: tuple[str, str]
+    template: Predicate | None
+
+    def job(self) -> Job:
+        """Return how workers read the rows, before anything is known about their values."""
+        return Job(tuple(self.columns), self.template, self.types, frame_systems(self.frame, self.columns))
+
+
+def sent_rows(rows: Rows) -> DataFrame:
     """Return the columns, named by position, and Spark's number of each row."""
-    names = [f"c{k}" for k in range(len(columns))]
-    return subscriptions.select(*columns, f.monotonically_increasing_id()).toDF(*names, "row")
+    names = [f"c{k}" for k in range(len(rows.columns))]
+    return rows.frame.select(*rows.columns.values(), f.monotonically_increasing_id()).toDF(*names, "row")
+
+
+def marked_job(rows: Rows, sent: DataFrame) -> tuple[Job, DataFrame]:
+    """Return how workers read the `sent_rows`, and these rows with a mark on those whose key is repeated."""
+    job = rows.job()._replace(offsets=row_offsets(sent))
+    job = job._replace(kinds=geometry_kinds(sent, job))
+    return job, marked_rows(sent, job)
 
 
 def row_offsets(sent: DataFrame) -> dict[int, int]:
     """Return the number of the first row of each partition, counted over the partitions in order."""
     counts = sent.groupBy(f.shiftright("row", PART_BITS).alias("part")).count().collect()
-    offsets, first = {}, 0
-    for part, count in sorted((row["part"], row["count"]) for row in counts):
-        offsets[part] = first
-        first += count
-    return offsets
+    parts = dict(sorted((row["part"], row["count"]) for row in counts))
+    return dict(zip(parts, accumulate(parts.values(), initial=0), strict=False))
 
 
 def geometry_kinds(sent: DataFrame, job: Job) -> dict[str, str]:
     """Return whether each geometry column of a template holds regions or points, as in its first good row."""
     if job.template is None:
         return {}
-    geometry = {
-        job.names[k] for k, field in enumerate(sent.schema.fields[:-1]) if field.dataType.typeName() in GEOMETRY
-    }
+    kinds = [field.dataType.typeName() for field in sent.schema.fields[:-1]]
+    geometry = {name for name, kind in zip(job.names, kinds, strict=True) if kind in GEOMETRY}
     found: dict[str, str] = {}
     for rows in (sent.orderBy("row").limit(1), sent):  # the first row is usually good
         if geometry <= found.keys():
             break
-        kinds = rows.mapInArrow(partial(first_kinds, job=job), "name string, row bigint, kind string")
-        first = kinds.groupBy("name").agg(f.min_by("kind", "row").alias("kind")).collect()
+        good = rows.mapInArrow(partial(first_kinds, job=job), "name string, row bigint, kind string")
+        first = good.groupBy("name").agg(f.min_by("kind", "row").alias("kind")).collect()
         found |= {row["name"]: row["kind"] for row in first}
     return found
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, CrsError, FilterError
-from contrada.formats.tables.row_faults import row_faults
 from contrada.formats.tables.rows import values_of
-from contrada.formats.template_instances import Instances
-from contrada.geometry import Crs, PointArray, RegionArray
+from contrada.formats.tables.subscription_rows import row_faults
+from contrada.formats.templates import Instances
+from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrow.mixed import parts_of
 from contrada.geometry.faults import Rejection
 from contrada.halving import in_halves
 from contrada.model import Predicate
 from contrada.pipeline.answers import arrow_type
-from contrada.pipeline.systems import named_columns
+from contrada.pipeline.systems import Systems, typed_columns
 from contrada.simplification.simplifying import RULES, Simplification, simplified_groups
 
 PART_BITS = 33  # lower bits of Spark's row numbers; the bits above are the partition
@@ -27,6 +29,7 @@ SIZES = ("filters_before", "filters_after", "constraints_before", "constraints_a
 COUNTS = (*SIZES, *RULES)
 TEXTS = ("filter", "reason", "crs")
 KINDS: dict[str, type] = {"region": RegionArray, "point": PointArray}
+WORDS = {kind: word for word, kind in KINDS.items()}
 
 
 class Job(NamedTuple):
@@ -35,23 +38,19 @@ class Job(NamedTuple):
     names: tuple[str, ...]
     template: Predicate | None
     types: tuple[str, str]  # Spark types of keys and subscribers
-    kinds: dict[str, str]  # "region" or "point", by geometry column of a template
-    offsets: dict[int, int]  # number of the first row of each partition
-    systems: Mapping[str, Crs] = {}  # of the columns that name one
+    systems: Systems  # of the columns that name one
+    kinds: dict[str, str] = {}  # noqa: RUF012 - "region" or "point", by geometry column of a template; never modified
+    offsets: dict[int, int] = {0: 0}  # noqa: RUF012 - number of the first row of each partition; never modified
 
     def typed(self, table: Any) -> Any:
         """Set the CRS in the type of geometry columns; the table has the columns of the job, then others."""
-        own = named_columns(table, self.names, self.systems)
-        for place in range(len(self.names)):
-            if own.column(place).type != table.column(place).type:
-                table = table.set_column(place, table.column_names[place], own.column(place))
-        return table
+        return typed_columns(table, self.names, self.systems)
 
 
 class QueryRow(NamedTuple):
     """A row: its number, key, subscriber, and its query or why it is bad; `crs` of its attributes is JSON."""
 
-    number: int
+    row: int
     key: Any
     subscriber: Any
     predicate: Predicate | None
@@ -62,31 +61,23 @@ class QueryRow(NamedTuple):
 def simplify_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     """Simplify batches of subscriptions; yield, in order, the new filter of each row or why it is bad."""
     for batch in batches:
-        asked = asked_rows(pa.Table.from_batches([batch]), job)
-        made = iter(simplified_groups([one.predicate.filters for one in asked if one.predicate is not None]))
-        rows = []
-        for one in asked:
-            if one.predicate is None:
-                rows.append(_bad(one))
-                continue
-            found = next(made)
-            named = {"row": one.number, "key": one.key, "subscriber": one.subscriber, "crs": one.crs}
-            rows.append({**named, "filter": str(Predicate(found.filters)), **_counts(found.report)})
+        rows = [one._asdict() for one in asked_rows(pa.Table.from_batches([batch]), job)]
+        good = [row for row in rows if row["predicate"] is not None]
+        for row, found in zip(good, simplified_groups([row["predicate"].filters for row in good]), strict=True):
+            row.update(_simplified(found))
         yield from _table(rows, job).to_batches()
 
 
 def simplify_subscriber(table: Any, job: Job) -> Any:
     """Simplify all subscriptions of one subscriber into one row; bad rows come too. Filters are ordered by key."""
-    asked = sorted(asked_rows(table, job), key=lambda one: (one.key is None, one.key, one.number))
+    asked = sorted(asked_rows(table, job), key=lambda one: (one.key is None, one.key, one.row))
     good = [one for one in asked if one.predicate is not None]
-    rows = [_bad(one) for one in asked if one.predicate is None]
+    rows: list[dict[str, Any]] = [one._asdict() for one in asked if one.predicate is None]
     if good:
         filters = [part for one in good if one.predicate is not None for part in one.predicate.filters]
         (found,) = simplified_groups([filters])
-        text = str(Predicate(found.filters))
-        rows.append({"subscriber": good[0].subscriber, "filter": text, **_counts(found.report)})
-        systems = sorted({one.crs for one in good if one.crs is not None})
-        rows += [{"crs": crs, "reason": None} for crs in systems]
+        rows.append({"subscriber": good[0].subscriber, **_simplified(found)})
+        rows += [{"crs": crs} for crs in sorted({one.crs for one in good if one.crs is not None})]
     return _table(rows, job)
 
 
@@ -108,12 +99,8 @@ def first_kinds(batches: Iterator[Any], job: Job) -> Iterator[Any]:
         for part in of_one_crs(job.typed(pa.Table.from_batches([batch]))):
             kinds: dict[str, type] = {}
             faults_of(part, job, kinds)
-            rows += [
-                {"name": name, "row": part.column(len(job.names))[0].as_py(), "kind": word}
-                for name, kind in kinds.items()
-                for word, known in KINDS.items()
-                if known is kind
-            ]
+            row = part.column(len(job.names))[0].as_py()
+            rows += [{"name": name, "row": row, "kind": WORDS[kind]} for name, kind in kinds.items()]
         yield from pa.Table.from_pylist(rows, schema).to_batches()
 
 
@@ -121,15 +108,13 @@ def asked_rows(table: Any, job: Job) -> list[QueryRow]:
     """Read the rows of a table with the columns of a job, `row` and `repeated`."""
     table = job.typed(table)
     columns = dict(zip(job.names, table.columns, strict=False))
-    marks = table.column(len(job.names)).to_pylist()
-    numbers = [job.offsets[mark >> PART_BITS] + (mark & (1 << PART_BITS) - 1) for mark in marks]
+    numbers = row_numbers(table.column(len(job.names)), job.offsets).tolist()
     keys = values_of(columns["key"]) if "key" in columns else numbers
-    subscribers = values_of(columns["subscriber"]) if "subscriber" in columns else [None] * len(marks)
+    subscribers = values_of(columns["subscriber"]) if "subscriber" in columns else [None] * len(numbers)
     asked = _filters(columns["filter"]) if job.template is None else _instances(table, job)
+    marks = table.column(len(job.names) + 1).to_pylist()
     rows = []
-    for number, key, own, repeated, (what, crs) in zip(
-        numbers, keys, subscribers, table.column(len(job.names) + 1).to_pylist(), asked, strict=True
-    ):
+    for number, key, own, repeated, (what, crs) in zip(numbers, keys, subscribers, marks, asked, strict=True):
         subscriber = key if own is None else own
         fault = next((one.reason for one in (key, subscriber) if isinstance(one, Rejection)), None)
         if fault is not None or key is None:
@@ -140,6 +125,14 @@ def asked_rows(table: Any, job: Job) -> list[QueryRow]:
             reason = f"duplicate key {key!r:.60}" if isinstance(what, Predicate) else str(what)
             rows.append(QueryRow(number, key, subscriber, None, reason, None))
     return rows
+
+
+def row_numbers(marks: Any, offsets: dict[int, int]) -> NDArray[np.int64]:
+    """Turn a column of Spark's row numbers into positions among all rows."""
+    rows = np.asarray(marks)
+    parts, which = np.unique(rows >> PART_BITS, return_inverse=True)
+    firsts = np.array([offsets[part] for part in parts.tolist()], np.int64)
+    return firsts[which] + (rows & (1 << PART_BITS) - 1)
 
 
 def _filters(column: Any) -> Iterator[tuple[Predicate | ContradaError, None]]:
@@ -194,12 +187,10 @@ def of_one_crs(table: Any) -> Iterator[Any]:
         yield part.result
 
 
-def _bad(one: QueryRow) -> dict[str, Any]:
-    return {"row": one.number, "key": one.key, "reason": one.reason}
-
-
-def _counts(report: Simplification) -> dict[str, int]:
-    return {**{name: getattr(report, name) for name in SIZES}, **report.rules}
+def _simplified(found: Any) -> dict[str, Any]:
+    """Return the filter and the counts of simplified filters."""
+    sizes = {name: getattr(found.report, name) for name in SIZES}
+    return {"filter": str(Predicate(found.filters)), **sizes, **found.report.rules}
 
 
 def report_of(counts: dict[str, int | None]) -> Simplification:

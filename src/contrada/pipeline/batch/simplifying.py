@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -16,10 +16,9 @@ from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, CrsError
 from contrada.geometry.crs import common_crs
 from contrada.pipeline.batch import simplified_batches
-from contrada.pipeline.batch.compiling import subscription_columns
-from contrada.pipeline.batch.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
+from contrada.pipeline.batch.compiling import subscription_rows
+from contrada.pipeline.batch.numbering import Rows, marked_job, sent_rows
 from contrada.pipeline.batch.simplified_batches import COUNTS, Job
-from contrada.pipeline.systems import frame_systems
 from contrada.simplification.simplifying import Simplification
 
 
@@ -62,14 +61,11 @@ def simplify(
     predicate = None if template is None else asked_predicate(template)
     if subscriptions.isStreaming:
         raise ContradaError("subscriptions are a stream; simplify needs a table")
-    columns, types = subscription_columns(subscriptions, predicate)
-    sent = sent_rows(subscriptions, list(columns.values())).persist()
+    rows = subscription_rows(subscriptions, predicate)
+    sent = sent_rows(rows).persist()
     try:
-        subscriber_type = _subscriber_type(sent, list(columns), types)
-        named = frame_systems(subscriptions, columns)
-        job = Job(tuple(columns), predicate, (types[0], subscriber_type), {}, row_offsets(sent), named)
-        job = job._replace(kinds=geometry_kinds(sent, job))
-        marked = marked_rows(sent, job)
+        types = rows.types[0], _subscriber_type(sent, rows)
+        job, marked = marked_job(rows._replace(types=types), sent)
         schema = from_arrow_schema(simplified_batches.outcome_schema(job))
         simplified = partial(simplified_batches.simplify_batches, job=job)
         made = _by_subscriber(marked, job, schema) if across else marked.mapInArrow(simplified, schema)
@@ -84,26 +80,25 @@ def simplify(
         raise
 
 
-def _subscriber_type(sent: DataFrame, names: list[str], types: tuple[str, str]) -> str:
+def _subscriber_type(sent: DataFrame, rows: Rows) -> str:
     """Return the type of subscribers; a type that holds keys too if keys must stand for missing subscribers."""
-    key, subscriber = types
-    if key == subscriber or "subscriber" not in names:
+    key, subscriber = rows.types
+    if key == subscriber or "subscriber" not in rows.columns:
         return subscriber
-    if sent.where(f"c{names.index('subscriber')} IS NULL").isEmpty():
+    if sent.where(f"c{list(rows.columns).index('subscriber')} IS NULL").isEmpty():
         return subscriber
-    return "string" if "string" in types else "bigint"
+    return "string" if "string" in rows.types else "bigint"
 
 
 def _by_subscriber(marked: DataFrame, job: Job, schema: StructType) -> DataFrame:
     """Simplify each subscriber's rows as a group; rows without key and subscriber are groups of their own."""
-    named = [
-        f.col(f"c{job.names.index(name)}").cast(job.types[1]) for name in ("subscriber", "key") if name in job.names
-    ]
+    places = [job.names.index(name) for name in ("subscriber", "key") if name in job.names]
+    named = [f.col(f"c{place}").cast(job.types[1]) for place in places]
     whose = f.coalesce(*named) if named else f.lit(None)
     alone = f.col("row") if "key" not in job.names else f.lit(None)
     grouped = marked.groupBy(whose.alias("whose"), f.when(whose.isNull(), alone).alias("alone"))
 
-    def simplified(table: Any) -> Any:
+    def simplified(table: Any) -> Any:  # Spark reads the type hints of a function, and those of a partial are an error
         return simplified_batches.simplify_subscriber(table, job)
 
     return grouped.applyInArrow(simplified, schema)
@@ -113,9 +108,8 @@ def _totals(outcome: DataFrame) -> tuple[Simplification, list[dict[str, str]]]:
     """Sum the counts of all rows, which runs the job, and collect their coordinate reference systems."""
     sums = [f.sum(name).alias(name) for name in COUNTS]
     found = outcome.groupBy("crs").agg(*sums).collect()
-    report = Simplification()
-    for row in found:
-        report = report.plus(simplified_batches.report_of(row.asDict()))
+    reports = (simplified_batches.report_of(row.asDict()) for row in found)
+    report = reduce(Simplification.plus, reports, Simplification())
     return report, [json.loads(row["crs"]) for row in found if row["crs"] is not None]
 
 

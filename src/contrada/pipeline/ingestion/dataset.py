@@ -1,27 +1,25 @@
-"""Datasets: the directories that `ingest` writes, with rows, a quarantine, and `dataset.json` about both."""
+"""The result of `ingest`, and datasets: directories with its rows, its quarantine, and `dataset.json` about both."""
 
 from __future__ import annotations
 
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from contrada.errors import CrsError, FormatError, TableError
 from contrada.geometry.crs import Crs
 from contrada.pipeline import manifests
 from contrada.pipeline.ingestion.geoparquet import write_geoparquet
-from contrada.pipeline.ingestion.quarantine import GEOMETRY
-from contrada.pipeline.session import require_spark
+from contrada.pipeline.ingestion.quarantine import GEOMETRY, MARKS, REASON, REPAIRED
 from contrada.pipeline.storage import Storage
 from contrada.pipeline.systems import with_crs
 
-if TYPE_CHECKING:
-    from contrada.pipeline.ingestion.ingesting import IngestCounts, Ingested
-
 VERSION = 1
+MAX_REASONS = 1000
 DATASET_FILE = "dataset.json"
 FIELDS: dict[str, manifests.Check] = {
     "version": manifests.count,
@@ -31,6 +29,103 @@ FIELDS: dict[str, manifests.Check] = {
     "files": manifests.list_of(manifests.text),
     "attribution": manifests.map_of(manifests.text),
 }
+
+
+class IngestCounts(NamedTuple):
+    """Numbers of rows: read = kept + quarantined; repaired rows are among those kept."""
+
+    read: int
+    kept: int
+    quarantined: int
+    repaired: int
+
+
+class About(NamedTuple):
+    """Facts about a source before it is read: CRS of the rows, files, expected rows, attribution by file."""
+
+    crs: Crs | None
+    files: tuple[str, ...]
+    expected: int | None
+    attribution: dict[str, str]
+
+
+class Ingested:
+    """The result of `ingest`: good rows, quarantined rows, and counts.
+
+    Nothing is read before an action. The first access to the quarantine, the counts or `write` reads the source once
+    and persists the outcome until `unpersist`; `rows` then comes from it too.
+    """
+
+    def __init__(self, outcome: DataFrame, about: About) -> None:
+        self._outcome = outcome
+        self._is_kept = False
+        self._counts: IngestCounts | None = None
+        self.about = about
+
+    @property
+    def crs(self) -> Crs | None:
+        """Return the coordinate reference system of all geometry, or None if unknown."""
+        return self.about.crs
+
+    @property
+    def rows(self) -> DataFrame:
+        """Return the good rows: all columns, and `geometry`, the WKB of a valid region or a point, with its CRS."""
+        good = self._outcome.where(F.col(REASON).isNull())
+        return with_crs(good.drop(*MARKS), GEOMETRY, self.crs)
+
+    @property
+    def quarantine(self) -> DataFrame:
+        """Return the bad rows: `file`, `row` (feature, row or line; null for a whole file), `reason`, `raw`."""
+        bad = self._kept().where(F.col(REASON).isNotNull())
+        return bad.select(*(F.col(name).alias(name.strip("_")) for name in MARKS if name != REPAIRED))
+
+    def counts(self) -> IngestCounts:
+        """Return how many rows were read, kept, quarantined and repaired."""
+        if self._counts is None:
+            is_good, is_repaired = F.when(F.col(REASON).isNull(), 1), F.when(F.col(REPAIRED), 1)
+            found = self._kept().select(F.count(F.lit(1)), F.count(is_good), F.count(is_repaired)).collect()
+            read, kept, repaired = found[0]
+            self._counts = IngestCounts(read, kept, read - kept, repaired)
+        return self._counts
+
+    def reasons(self) -> list[tuple[str, int]]:
+        """Return the reasons for quarantine, without coordinates, and their numbers of rows, most frequent first."""
+        reason = F.regexp_replace("reason", r"(?s) near \(.*|\n.*", "")
+        counted = self.quarantine.groupBy(reason.alias("why")).count().orderBy(F.desc("count"), "why")
+        return [(row[0], row[1]) for row in counted.limit(MAX_REASONS).collect()]
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write `rows/` as GeoParquet, `quarantine/` as Parquet, and `dataset.json` last; see `read_dataset`.
+
+        A directory without `dataset.json` is incomplete.
+        """
+        self._kept()
+        place = Storage(path)
+        if place.is_taken():
+            raise FormatError(f"{place.where} exists and is not empty; use a new directory")
+        write_geoparquet(self.rows, f"{place.where}/rows", GEOMETRY, self.crs)
+        self.quarantine.write.parquet(f"{place.where}/quarantine")
+        page = {
+            "version": VERSION,
+            "crs": self.crs,
+            "geometry": GEOMETRY,
+            "counts": self.counts()._asdict(),
+            "files": list(self.about.files),
+            "attribution": self.about.attribution,
+        }
+        place.write(DATASET_FILE, json.dumps(page, indent=2, ensure_ascii=False).encode())
+
+    def unpersist(self) -> None:
+        """Drop the persisted outcome; the next action reads the source again."""
+        self._outcome.unpersist()
+        self._is_kept = False
+
+    def _kept(self) -> DataFrame:
+        """Return the outcome of all rows, persisted from the first action on."""
+        if not self._is_kept:
+            self._outcome.persist()
+            self._is_kept = True
+        return self._outcome
 
 
 @dataclass(frozen=True)
@@ -52,29 +147,8 @@ class Dataset:
         return self.numbers
 
 
-def write_dataset(ingested: Ingested, path: str) -> None:
-    """Write rows and quarantine, then `dataset.json`: a directory without that file is incomplete."""
-    place = Storage(path)
-    if place.is_taken():
-        raise FormatError(f"{place.where} exists and is not empty; use a new directory")
-    write_geoparquet(ingested.rows, f"{place.where}/rows", GEOMETRY, Crs.of(ingested.crs))
-    ingested.quarantine.write.parquet(f"{place.where}/quarantine")
-    page = {
-        "version": VERSION,
-        "crs": ingested.crs,
-        "geometry": GEOMETRY,
-        "counts": ingested.counts()._asdict(),
-        "files": list(ingested.about.files),
-        "attribution": ingested.about.attribution,
-    }
-    place.write(DATASET_FILE, json.dumps(page, indent=2, ensure_ascii=False).encode())
-
-
 def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
     """Read the dataset in a directory; an incomplete one is a FormatError."""
-    require_spark()
-    from contrada.pipeline.ingestion.ingesting import IngestCounts
-
     storage = Storage(path)
     place = storage.where
     try:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from contrada.errors import CrsError, FormatError
 from contrada.formats.spatial import Spatial
 from contrada.geometry.crs import Crs
-from contrada.geometry.named import wkb_srids
+from contrada.geometry.wellknown import wkb_srids
 from contrada.pipeline.ingestion import planning
-from contrada.pipeline.ingestion.ingesting import About, Ingested, mapped
-from contrada.pipeline.ingestion.quarantine import FILE, ROW, IngestOptions, sifting
+from contrada.pipeline.ingestion.dataset import About, Ingested
+from contrada.pipeline.ingestion.quarantine import FILE, ROW, IngestOptions, sift_batches
 from contrada.pipeline.ingestion.survey import known_srid, plain_schema, usual_geometry
 from contrada.pipeline.systems import frame_systems
 from contrada.spark_names import quoted
@@ -28,8 +29,8 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     others = [field for field in frame.schema.names if field != geometry]
     placed = _placed(frame, name)
     column = F.col(quoted(geometry))
-    crs = None if is_own else _crs_of_binary(frame, geometry)
-    parts = _by_srid(placed, column, frame.schema[geometry].dataType) if is_own else [(crs, placed)]
+    kind = frame.schema[geometry].dataType
+    parts = _by_srid(placed, column, kind) if is_own else [(_crs_of_binary(frame, geometry), placed)]
     places = [
         (f"{name}, {geometry} in {crs.label}" if crs else name, crs or spatial.input_crs(None)) for crs, _ in parts
     ]
@@ -38,15 +39,14 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
     schema = plain_schema(to_arrow_schema(frame.select(*map(quoted, others)).schema), geometry)
     names = planning.output_names(schema.names, {})
     wanted = IngestOptions(planning.united([(schema, names)]), spatial, repair)
-    outcome = None
+    values = (F.st_asbinary(column) if is_own else column).alias(geometry)
+    columns: list[Any] = [*map(quoted, others), values, FILE, ROW]
+    outcomes = []
     for (_, part), (_, crs) in zip(parts, places, strict=True):
-        values = (F.st_asbinary(column) if is_own else column).alias(geometry)
-        chosen = part.select(*map(quoted, others), values, FILE, ROW)
-        sift = sifting(geometry, crs, names, wanted)  # a row of WKB with its own SRID keeps that CRS
-        made = mapped(chosen, sift, wanted)
-        outcome = made if outcome is None else outcome.union(made)
-    assert outcome is not None
-    return Ingested(outcome, About(target, (name,), None, {}))
+        # A row of WKB with its own SRID keeps that CRS.
+        sift = partial(sift_batches, geometry=geometry, crs=crs, names=names, wanted=wanted)
+        outcomes.append(part.select(*columns).mapInArrow(sift, from_arrow_schema(wanted.outcome())))
+    return Ingested(reduce(DataFrame.union, outcomes), About(target, (name,), None, {}))
 
 
 def _geometry_of(frame: DataFrame) -> tuple[str, bool]:
@@ -57,10 +57,8 @@ def _geometry_of(frame: DataFrame) -> tuple[str, bool]:
     for field in frame.schema:
         if field.dataType.typeName() == "geography":
             raise CrsError(f"column {field.name!r} is GEOGRAPHY; only planar edges are supported")
-    kinds = {"binary": pa.binary()}
-    return usual_geometry(
-        pa.schema([(f.name, kinds.get(f.dataType.typeName(), pa.null())) for f in frame.schema])
-    ), False
+    binary = [field.name for field in frame.schema if field.dataType.typeName() == "binary"]
+    return usual_geometry(binary, frame.schema), False
 
 
 def _placed(frame: DataFrame, name: str) -> DataFrame:
@@ -96,7 +94,6 @@ def _crs_of_binary(frame: DataFrame, name: str) -> Crs | None:
     named = frame_systems(frame, [name]).get(name)
     if named is not None or frame.isStreaming:
         return named
-
     first = frame.select(F.col(quoted(name))).where(F.col(quoted(name)).isNotNull()).limit(1).collect()
     srids = wkb_srids(pa.array([bytes(row[0]) for row in first], pa.binary())).tolist()
     return known_srid(srids[0]) if srids else None

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.geometry.crs import Crs
-from contrada.geometry.sources import arrow_buffers
+from contrada.geometry.wellknown import arrow_buffers
 from contrada.pipeline.batch.building import chunks
 from contrada.pipeline.storage import store_of
 from contrada.pipeline.systems import with_crs
@@ -25,7 +25,6 @@ VERSION = "1.1.0"
 GROUP_ROWS, GROUP_BYTES = 1 << 17, 1 << 26  # approximate size of a row group
 SPARK_SCHEMA, SPARK_VERSION = "org.apache.spark.sql.parquet.row.metadata", "org.apache.spark.version"
 WKB_TYPES = {1: "Point", 3: "Polygon", 6: "MultiPolygon"}
-WRITTEN_SCHEMA = "name string, rows bigint"
 
 
 def write_geoparquet(frame: DataFrame, path: str, geometry: str, crs: Crs | None) -> None:
@@ -38,41 +37,36 @@ def write_geoparquet(frame: DataFrame, path: str, geometry: str, crs: Crs | None
     frame = with_crs(frame, geometry, crs)
     about = {SPARK_SCHEMA: frame.schema.json(), SPARK_VERSION: frame.sparkSession.version}
     write = partial(write_part, path=path, geometry=geometry, crs=crs, about=about)
-    parts = [row["name"] for row in frame.mapInArrow(write, WRITTEN_SCHEMA).collect()]
+    parts = [row["name"] for row in frame.mapInArrow(write, "name string").collect()]
     store, place = store_of(path)
     if not parts:  # write one empty file, so that readers can see the columns
-        schema = to_arrow_schema(frame.schema)
-        made = write_part(iter(()), path, geometry, crs, about, schema)
-        parts = [name for batch in made for name in batch.column(0).to_pylist()]
+        empty = pa.RecordBatch.from_pylist([], to_arrow_schema(frame.schema))
+        parts = [name for batch in write(iter([empty])) for name in batch.column(0).to_pylist()]
     for name in parts:
         store.move(f"{place}/.{name}", f"{place}/{name}")
     store.open_output_stream(f"{place}/_SUCCESS").close()
 
 
 def write_part(
-    batches: Iterator[Any], path: str, geometry: str, crs: Crs | None, about: dict[str, str], schema: Any = None
+    batches: Iterator[Any], path: str, geometry: str, crs: Crs | None, about: dict[str, str]
 ) -> Iterator[Any]:
-    """Write batches to a file whose name starts with a dot; yield one row with its name, or none without batches.
-
-    With a `schema`, the file has no rows.
-    """
+    """Write batches to a file whose name starts with a dot; yield one row with its name, or none without batches."""
     store, place = store_of(path)
-    name, kinds, rows = f"part-{uuid.uuid4().hex}.parquet", set[str](), 0
+    name, kinds = f"part-{uuid.uuid4().hex}.parquet", set[str]()
     writer = None
-    for table in chunks(batches, GROUP_ROWS, GROUP_BYTES) if schema is None else [schema.empty_table()]:
+    for table in chunks(batches, GROUP_ROWS, GROUP_BYTES):
         if writer is None:
             store.create_dir(place)
             # With its own schema stored, PyArrow would read that schema's metadata instead of the metadata added at the
             # end.
             writer = pq.ParquetWriter(f"{place}/.{name}", table.schema, filesystem=store, store_schema=False)
         writer.write_table(table)
-        rows += table.num_rows
         kinds |= wkb_types(table.column(geometry))
     if writer is None:
         return
     writer.add_key_value_metadata({**about, "geo": json.dumps(geo_metadata(geometry, crs, kinds))})
     writer.close()
-    yield pa.record_batch([pa.array([name]), pa.array([rows])], ["name", "rows"])
+    yield pa.record_batch([pa.array([name])], ["name"])
 
 
 def geo_metadata(geometry: str, crs: Crs | None, kinds: set[str]) -> dict[str, Any]:

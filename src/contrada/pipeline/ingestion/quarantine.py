@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from contrada.errors import ContradaError
-from contrada.formats.sifting import sift_column
+from contrada.formats.spatial import sift_column
 from contrada.formats.tables.row_files import row_text
 from contrada.formats.tables.schema_merge import conformed
 from contrada.geometry import Crs
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 GEOMETRY = "geometry"
 FILE, ROW, REASON, RAW, REPAIRED = "__file", "__row", "__reason", "__raw", "__repaired"
 MARKS = (FILE, ROW, REASON, RAW, REPAIRED)
-
-Task = Callable[[Iterable[Any]], Iterator[Any]]  # the argument of mapInArrow
 
 
 class IngestOptions(NamedTuple):
@@ -42,31 +40,25 @@ class IngestOptions(NamedTuple):
         return pa.schema([*self.schema, *pa.schema(marks)])
 
 
-def reading(pieces: Sequence[Surveyed], wanted: IngestOptions) -> Task:
-    """Return a task that reads pieces by their positions in `pieces`."""
-
-    def read(batches: Iterable[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for k in batch.column(0).to_pylist():
-                for found in read_piece(pieces[k]):
-                    yield from quarantined([found], wanted) if isinstance(found, Unread) else sifted(found, wanted)
-
-    return read
+def read_batches(batches: Iterable[Any], pieces: Sequence[Surveyed], wanted: IngestOptions) -> Iterator[Any]:
+    """Read and sift pieces, whose positions in `pieces` the batches hold."""
+    for batch in batches:
+        for k in batch.column(0).to_pylist():
+            for found in read_piece(pieces[k]):
+                yield from quarantined([found], wanted) if isinstance(found, Unread) else sifted(found, wanted)
 
 
-def sifting(geometry: str, crs: str | None, names: dict[str, str], wanted: IngestOptions) -> Task:
-    """Return a task that sifts rows that Spark has read, which have the columns FILE and ROW."""
-
-    def sift(batches: Iterable[Any]) -> Iterator[Any]:
-        for batch in batches:
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            uris, numbers, values = columns.pop(FILE), columns.pop(ROW), columns.pop(geometry)
-            coded = uris.dictionary_encode()
-            files = pa.array([path_of(uri) for uri in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
-            named = {names[name]: column for name, column in columns.items()}
-            yield from sifted(IngestRows(files, numbers, named, values, crs), wanted)
-
-    return sift
+def sift_batches(
+    batches: Iterable[Any], geometry: str, crs: str | None, names: dict[str, str], wanted: IngestOptions
+) -> Iterator[Any]:
+    """Sift rows that Spark has read, which have the columns FILE and ROW."""
+    for batch in batches:
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        uris, numbers, values = columns.pop(FILE), columns.pop(ROW), columns.pop(geometry)
+        coded = uris.dictionary_encode()
+        files = pa.array([path_of(uri) for uri in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
+        named = {names[name]: column for name, column in columns.items()}
+        yield from sifted(IngestRows(files, numbers, named, values, crs), wanted)
 
 
 def sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
@@ -82,20 +74,13 @@ def sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
 
 
 def _sifted(batch: IngestRows, wanted: IngestOptions) -> Iterator[Any]:
-
     kept = sift_column(pa.chunked_array([batch.geometry]), wanted.spatial, Crs.of(batch.crs), wanted.repair)
     if len(kept.rows):
-        rows, count = pa.array(kept.rows), len(kept.rows)
-        columns = [
-            conformed(batch.columns[field.name].take(rows), field.type)
-            if field.name in batch.columns
-            else pa.nulls(count, field.type)
-            for field in wanted.schema
-        ]
-        schema = wanted.outcome()
-        marks = [pa.nulls(count, field.type) for field in list(schema)[len(columns) + 1 : -1]]  # null for good rows
-        repaired = pa.array(np.isin(kept.rows, kept.repaired))
-        yield pa.RecordBatch.from_arrays([*columns, kept.wkb, *marks, repaired], schema=schema)
+        schema, rows, nothing = wanted.outcome(), pa.array(kept.rows), pa.nulls(len(kept.rows))
+        given = {name: values.take(rows) for name, values in batch.columns.items()}
+        given |= {GEOMETRY: kept.wkb, REPAIRED: pa.array(np.isin(kept.rows, kept.repaired))}
+        columns = [conformed(given.get(field.name, nothing), field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
     yield from quarantined([_unread(batch, bad.row, bad.reason) for bad in kept.rejected], wanted)
 
 
@@ -108,15 +93,6 @@ def _unread(batch: IngestRows, row: int, reason: str) -> Unread:
 
 def quarantined(items: Sequence[Unread], wanted: IngestOptions) -> Iterator[Any]:
     """Return bad rows as a record batch: file, row, reason and raw text, with null in all other columns."""
-    if not items:
-        return
-    schema = wanted.outcome()
-    given = dict(zip((FILE, ROW, REASON, RAW), map(list, zip(*items, strict=True)), strict=True))
-    given[REPAIRED] = [False] * len(items)
-    yield pa.RecordBatch.from_arrays(
-        [
-            pa.array(given[field.name], field.type) if field.name in given else pa.nulls(len(items), field.type)
-            for field in schema
-        ],
-        schema=schema,
-    )
+    if items:
+        rows = [dict(zip(MARKS, (*item, False), strict=True)) for item in items]
+        yield pa.RecordBatch.from_pylist(rows, wanted.outcome())

@@ -45,7 +45,7 @@ def files_of(sources: Sequence[str | os.PathLike[str]]) -> list[File]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         for inner in _below(path):
             whole = Path(os.path.abspath(inner))
-            found.setdefault(str(whole), _file(whole))
+            found.setdefault(str(whole), File(str(whole), _format(whole), whole.stat().st_size))
     if not found:
         raise FormatError(f"no file to read in {', '.join(os.fspath(source) for source in sources)}")
     return list(found.values())
@@ -63,36 +63,31 @@ def _below(path: Path) -> Iterator[Path]:
 def _is_beside(path: Path) -> bool:
     """Return True for a file that lies beside data and is not data."""
     name = path.name.lower()
-    if path.is_dir():
-        return False
-    return path.suffix.lower() in COMPANIONS or name.endswith(".shp.xml") or _is_note(path) or name == "dataset.json"
+    is_other = path.suffix.lower() in COMPANIONS or name.endswith(".shp.xml") or name == "dataset.json"
+    return not path.is_dir() and (is_other or _is_note(path))
 
 
 def _is_note(path: Path) -> bool:
     return path.name.lower().startswith(NOTES) and path.suffix.lower() in ("", ".txt", ".md")
 
 
-def _file(path: Path) -> File:
-    size = path.stat().st_size
+def _format(path: Path) -> str:
+    """Return the format of a file, by its name or its first bytes."""
     suffix = path.suffix.lower()
     if suffix in SUFFIXES:
-        return File(str(path), SUFFIXES[suffix], size)
+        return SUFFIXES[suffix]
     head = b""
     if path.is_file():
         with path.open("rb") as file:
             head = file.read(PEEK_BYTES)
     if suffix in JSON_SUFFIXES:
         guessed = guess_format(head) if head.strip() else "json"  # an empty file is invalid JSON
-        return File(str(path), guessed if guessed in JSON_FORMATS else GIS, size)
-    return File(str(path), PARQUET if head.startswith(b"PAR1") else GIS, size)
+        return guessed if guessed in JSON_FORMATS else GIS
+    return PARQUET if head.startswith(b"PAR1") else GIS
 
 
 def notes_of(files: Iterable[File]) -> dict[str, str]:
     """Return the licence and attribution texts beside files, by path."""
     folders = dict.fromkeys(Path(file.path).parent for file in files)
-    notes = {}
-    for folder in folders:
-        for path in sorted(folder.iterdir()):
-            if path.is_file() and _is_note(path):
-                notes[str(path)] = path.read_text(errors="replace")[:MAX_NOTE_LENGTH]
-    return notes
+    beside = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file() and _is_note(path)]
+    return {str(path): path.read_text(errors="replace")[:MAX_NOTE_LENGTH] for path in beside}

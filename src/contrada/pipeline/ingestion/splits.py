@@ -78,8 +78,7 @@ def read_piece(piece: Surveyed) -> Iterator[IngestRows | Unread]:
                 done += len(found.numbers)
             yield found
     except ContradaError as error:
-        reason = unreadable_reason(error)
-        yield Unread(piece.file, done, reason, None)
+        yield Unread(piece.file, done, unreadable_reason(error), None)
 
 
 def _read_rows(piece: Surveyed) -> Iterator[IngestRows]:
@@ -95,7 +94,7 @@ def _read_rows(piece: Surveyed) -> Iterator[IngestRows]:
         done += batch.num_rows
         geometry = columns.pop(piece.geometry)
         named = {piece.names[name]: values for name, values in columns.items() if name in piece.names}
-        yield IngestRows(_repeated(piece.file, batch.num_rows), numbers, named, geometry, piece.crs)
+        yield IngestRows(pa.repeat(piece.file, batch.num_rows), numbers, named, geometry, piece.crs)
         if done == piece.stop:
             return
     raise FormatError(f"expected at least {piece.stop} rows, but the file ends after {done}")
@@ -128,7 +127,6 @@ def _parquet_batches(piece: Surveyed) -> Iterator[Any]:
 
 
 def _read_features(piece: Surveyed) -> Iterator[IngestRows | Unread]:
-
     with open(piece.path, "rb") as file:
         if piece.format == LINES:
             records = json_records(cast(BinaryIO, LineRange(file, piece.start, piece.stop)), LINES)
@@ -141,8 +139,4 @@ def _read_features(piece: Surveyed) -> Iterator[IngestRows | Unread]:
                 yield Unread(piece.file, offset + number, reason, raw)
             numbers = pa.array([offset + number for number in found.numbers], pa.int64())
             named = {piece.names[name]: values for name, values in found.properties.items()}
-            yield IngestRows(_repeated(piece.file, len(numbers)), numbers, named, found.wkb, piece.crs, found.raws)
-
-
-def _repeated(text: str, count: int) -> Any:
-    return pa.repeat(pa.scalar(text), count)
+            yield IngestRows(pa.repeat(piece.file, len(numbers)), numbers, named, found.wkb, piece.crs, found.raws)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import msgspec
@@ -16,13 +18,12 @@ from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.formats.bounded import Expansion, open_parquet
 from contrada.formats.geojson.columns import describe_features
 from contrada.formats.json import decode
-from contrada.formats.parquet.geometry import parquet_schema
 from contrada.formats.records import json_records
-from contrada.formats.tables.rows import geometry_columns
+from contrada.formats.tables.rows import geometry_columns, parquet_schema
 from contrada.formats.tables.schema_merge import plain_type
 from contrada.geometry.arrow.checks import MAX_ERROR_CHARS, check_column
 from contrada.geometry.crs import Crs
-from contrada.geometry.named import wkb_srids
+from contrada.geometry.wellknown import wkb_srids
 from contrada.installation import missing
 from contrada.pipeline.ingestion.lines import LineRange
 from contrada.pipeline.ingestion.sources import GIS, LINES, PARQUET, File
@@ -33,22 +34,13 @@ USUAL_NAMES = ("geometry", "geom", "wkb_geometry", "the_geom", "shape", "wkb")
 CREDITS = ("attribution", "license", "licence", "copyright")
 
 
-class FilePart(NamedTuple):
-    """A file, or a byte range of newline JSON."""
-
-    path: str
-    format: str
-    size: int
-    start: int
-    stop: int
-
-
 class Surveyed(NamedTuple):
-    """The content of a part, or of one layer of it; or an `error` if it cannot be read.
+    """A part (a file, or a byte range of newline JSON) with its content, or that of one layer of it.
 
     `file` is the name shown to users; `crs` is the one the file states; `schema` is an Arrow schema without the
-    geometry; `lines` counts the lines of newline JSON, including empty ones. In a piece, which one task reads, `first`
-    is the number of the first row, line or item, and `names` maps columns to their output names.
+    geometry; `lines` counts the lines of newline JSON, including empty ones; `error` says why a part cannot be read. In
+    a piece, which one task reads, `first` is the number of the first row, line or item, and `names` maps columns to
+    their output names.
     """
 
     path: str
@@ -85,31 +77,29 @@ def survey(spark: SparkSession, files: Sequence[File], layer: str | None) -> lis
     return [pickle.loads(row["found"]) for row in sorted(tasks.collect(), key=lambda row: row["part"])]
 
 
-def _parts(file: File) -> Iterator[FilePart]:
+def _parts(file: File) -> Iterator[Surveyed]:
     step = LINE_BYTES if file.format == LINES else max(file.size, 1)
     for start in range(0, max(file.size, 1), step):
-        yield FilePart(*file, start, min(start + step, file.size))
+        yield Surveyed(*file, start, min(start + step, file.size), file.path)
 
 
-def surveyed(part: FilePart, layer: str | None) -> list[Surveyed]:
+def surveyed(part: Surveyed, layer: str | None) -> list[Surveyed]:
     """Survey a part: one row per layer, or one row with an `error` if it cannot be read."""
-    look: Callable[[FilePart, str | None], list[Surveyed]] = {PARQUET: _parquet, GIS: _gis}.get(part.format, _features)
+    look: Callable[[Surveyed, str | None], list[Surveyed]] = {PARQUET: _parquet, GIS: _gis}.get(part.format, _features)
     try:
-        found = [item._replace(crs=Crs.of(item.crs)) for item in look(part, layer)]
+        return [item._replace(crs=Crs.of(item.crs)) for item in look(part, layer)]
     except Exception as error:  # libraries raise many types for damaged files
         reason = str(error)[:MAX_ERROR_CHARS] or type(error).__name__
-        return [Surveyed(*part, part.path, error=f"the file cannot be read: {reason}")]
-    return found
+        return [part._replace(error=f"the file cannot be read: {reason}")]
 
 
-def _parquet(part: FilePart, layer: str | None) -> list[Surveyed]:
+def _parquet(part: Surveyed, layer: str | None) -> list[Surveyed]:
     with pq.ParquetFile(part.path) as file:
         schema = file.schema_arrow
         name, crs = _geometry_of(file, schema, part.path)
-        others = plain_schema(schema, name)
         credit = _credit({key.decode(errors="replace"): value for key, value in (schema.metadata or {}).items()})
-        about = {"rows": file.metadata.num_rows, "schema": others, "geometry": name, "crs": crs, "credit": credit}
-        return [Surveyed(*part, part.path, **about)]
+        about = part._replace(geometry=name, schema=plain_schema(schema, name), crs=crs, credit=credit)
+        return [about._replace(rows=file.metadata.num_rows)]
 
 
 def _geometry_of(file: Any, schema: Any, path: str) -> tuple[str, str | None]:
@@ -117,15 +107,13 @@ def _geometry_of(file: Any, schema: Any, path: str) -> tuple[str, str | None]:
     named = geometry_columns(parquet_schema(file))
     if named.primary is not None:
         return named.primary, named.crs[named.primary]
-    name = usual_geometry(schema)
+    is_binary, is_large = pa.types.is_binary, pa.types.is_large_binary
+    name = usual_geometry([field.name for field in schema if is_binary(field.type) or is_large(field.type)], schema)
     return name, _crs_of_first(path, name)
 
 
-def usual_geometry(schema: Any) -> str:
-    """Return the geometry column of a schema, by name and type; or the only binary column."""
-    binary: list[str] = [
-        field.name for field in schema if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)
-    ]
+def usual_geometry(binary: list[str], schema: Any) -> str:
+    """Return the geometry column among the `binary` columns of a schema, by its name; or the only binary column."""
     by_name = [name for usual in USUAL_NAMES for name in binary if name.lower() == usual]
     if by_name or len(binary) == 1:
         return (by_name or binary)[0]
@@ -147,10 +135,9 @@ def _crs_of_first(path: str, name: str) -> Crs | None:
 
 def known_srid(srid: int) -> Crs | None:
     """Return the CRS of an SRID, None if unknown; rows with an unknown SRID are rejected when they are read."""
-    try:
+    with suppress(CrsError):
         return Crs.of(srid or None)
-    except CrsError:
-        return None
+    return None
 
 
 def plain_schema(schema: Any, geometry: str) -> Any:
@@ -166,7 +153,7 @@ def _credit(metadata: dict[str, Any] | None) -> str | None:
     return None
 
 
-def _gis(part: FilePart, layer: str | None) -> list[Surveyed]:
+def _gis(part: Surveyed, layer: str | None) -> list[Surveyed]:
     """Survey the layers of a file that pyogrio reads: those with geometry, or `layer` alone."""
     pyogrio = require_pyogrio()
     layers = [name for name, kind in pyogrio.list_layers(part.path).tolist() if kind is not None]
@@ -184,8 +171,8 @@ def _gis(part: FilePart, layer: str | None) -> list[Surveyed]:
         credit = _credit(info.get("dataset_metadata")) or _credit(info.get("layer_metadata"))
         file = part.path if len(layers) == 1 else f"{part.path}, layer {name}"
         schema = plain_schema(table.schema, geometry)
-        about = {"schema": schema, "geometry": geometry, "crs": info["crs"], "credit": credit}
-        found.append(Surveyed(*part, file, name, info["features"], **about))
+        about = part._replace(geometry=geometry, schema=schema, crs=info["crs"], credit=credit)
+        found.append(about._replace(file=file, layer=name, rows=info["features"]))
     return found
 
 
@@ -198,24 +185,22 @@ def require_pyogrio() -> Any:
     return pyogrio
 
 
-def _features(part: FilePart, layer: str | None) -> list[Surveyed]:
+def _features(part: Surveyed, layer: str | None) -> list[Surveyed]:
     """Survey GeoJSON: a range of lines, or a whole document."""
     with open(part.path, "rb") as file:
-        if part.format != LINES:
-            records = list(json_records(file, part.format))
-            if len(records) == 1 and records[0].error is not None:
-                raise records[0].error
-            about = describe_features(records)
-            credit = _credit(_document(part.path)) if part.format == "json" else None
-            return [Surveyed(*part, part.path, rows=about.rows, schema=about.schema, crs=about.crs, credit=credit)]
-        lines = LineRange(file, part.start, part.stop)
-        about = describe_features(json_records(cast(BinaryIO, lines), LINES))
-    return [Surveyed(*part, part.path, None, about.rows, lines.count, about.schema, crs=about.crs)]
+        if part.format == LINES:
+            lines = LineRange(file, part.start, part.stop)
+            about = describe_features(json_records(cast(BinaryIO, lines), LINES))
+            return [part._replace(lines=lines.count, **about._asdict())]
+        records = list(json_records(file, part.format))
+        if len(records) == 1 and records[0].error is not None:
+            raise records[0].error
+        credit = _credit(_document(part.path)) if part.format == "json" else None
+        return [part._replace(credit=credit, **describe_features(records)._asdict())]
 
 
 def _document(path: str) -> dict[str, Any]:
     """Return the members of a JSON document that state licence or attribution."""
-    with open(path, "rb") as file:
-        data = file.read()
+    data = Path(path).read_bytes()
     members = decode(data, dict[str, msgspec.Raw]) if data.lstrip()[:1] == b"{" else {}
     return {name: decode(bytes(value)) for name, value in members.items() if name.lower() in CREDITS}

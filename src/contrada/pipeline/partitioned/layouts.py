@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.index.cells import Cells, cut_cells, middles_of
-from contrada.pipeline.partitioned.scanning import CORNERS
+from contrada.pipeline.partitioned.scanning import boxes_in
 
 WIDE_SHARE = 0.9  # share of sampled box centers that a wide filter's box contains
 SAMPLE_CENTERS = 256  # sampled box centers
@@ -17,17 +17,34 @@ Expected = Callable[[list[str]], dict[str, NDArray[np.float64]]]
 
 
 def layout_of(table: Any, count: int, expected: Expected = lambda named: {}) -> Layout:
-    """Assign filters to about `count` partitions, given the output of `sample_batches`.
+    """Spread filters over about `count` partitions, given the output of `sample_batches`.
 
-    `expected` returns the boxes of some messages for a list of attributes.
+    `expected` returns the boxes of some messages for a list of attributes; cells balance filters and these messages.
     """
     attributes = np.array(table.column("attribute").to_pylist(), object)
-    weights = np.asarray(table.column("weight"))
-    boxes = np.stack([np.asarray(table.column(name)) for name in CORNERS], axis=1)
+    weights, boxes = np.asarray(table.column("weight")), boxes_in(table)
     named = sorted({name for name in attributes if name is not None})
-    sampled = {name: Sampled(boxes[attributes == name], weights[attributes == name]) for name in named}
-    anywhere = float(weights[np.array([name is None for name in attributes], np.bool_)].sum())
-    return laid_out(sampled, anywhere, count, expected(named))
+    anywhere = float(weights[np.asarray(table.column("attribute").is_null())].sum())
+    has_wide = anywhere > 0
+    samples: dict[str, NDArray[np.float64]] = {}
+    narrow: dict[str, Sampled] = {}
+    for name in named:
+        one = Sampled(boxes[attributes == name], weights[attributes == name])
+        usual = one.usual.boxes
+        samples[name] = middles_of(usual[:: max(1, len(usual) // SAMPLE_CENTERS)])
+        is_wide = _is_nearly_all(one.boxes, samples[name])
+        has_wide = has_wide or bool(is_wide.any())
+        anywhere += float(one.weights[is_wide].sum())
+        narrow[name] = Sampled(one.boxes[~is_wide], one.weights[~is_wide]).usual
+    total = max(1.0, anywhere + sum(float(one.weights.sum()) for one in narrow.values()))
+    cells: dict[str, tuple[int, Cells]] = {}
+    first, messages = 0, expected(named)
+    for name, one in narrow.items():
+        share = max(1, round(count * (float(one.weights.sum()) / total)))
+        cells[name] = first, _cells(one, share, messages.get(name))
+        first += share
+    wide = max(1, round(count * anywhere / total)) if has_wide else 0
+    return Layout(cells, (first, wide if first else max(1, wide)), samples)
 
 
 class Layout(NamedTuple):
@@ -49,14 +66,11 @@ class Layout(NamedTuple):
         found = (self.wide[0] + turns % max(1, self.wide[1])).astype(np.int32)
         for k, name in enumerate(names):
             rows = np.flatnonzero(attributes == k)
-            rows = rows[~self._nearly_all(name, boxes[rows])]
+            if self.wide[1]:
+                rows = rows[~_is_nearly_all(boxes[rows], self.samples[name])]
             first, cells = self.cells[name]
             found[rows] = first + cells.find(boxes[rows], turns[rows])
         return found
-
-    def _nearly_all(self, name: str, boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return True for boxes that nearly any message meets; always False without wide partitions."""
-        return _is_nearly_all(boxes, self.samples[name]) if self.wide[1] else np.zeros(len(boxes), np.bool_)
 
 
 class Sampled(NamedTuple):
@@ -72,33 +86,6 @@ class Sampled(NamedTuple):
         return Sampled(self.boxes[chosen], self.weights[chosen])
 
 
-def laid_out(
-    sampled: dict[str, Sampled], anywhere: float, partitions: int, messages: dict[str, NDArray[np.float64]]
-) -> Layout:
-    """Spread filters over about `partitions` partitions; cells balance filters and expected messages.
-
-    `messages` are boxes of some messages, by attribute; without them filters alone are balanced.
-    """
-    cells: dict[str, tuple[int, Cells]] = {}
-    samples = {name: _middles(one.usual.boxes) for name, one in sampled.items()}
-    narrow: dict[str, Sampled] = {}
-    has_wide = anywhere > 0
-    for name, one in sampled.items():
-        is_wide = _is_nearly_all(one.boxes, samples[name])
-        has_wide = has_wide or bool(is_wide.any())
-        anywhere += float(one.weights[is_wide].sum())
-        narrow[name] = Sampled(one.boxes[~is_wide], one.weights[~is_wide]).usual
-    total = anywhere + sum(float(one.weights.sum()) for one in narrow.values())
-    first = 0
-    for name, one in sorted(narrow.items()):
-        share = float(one.weights.sum()) / max(1.0, total)
-        count = max(1, round(partitions * share))
-        cells[name] = first, _cells(one, count, messages.get(name))
-        first += count
-    wide = max(1, round(partitions * anywhere / max(1.0, total))) if has_wide else 0
-    return Layout(cells, (first, wide if first else max(1, wide)), samples)
-
-
 def _cells(filters: Sampled, count: int, messages: NDArray[np.float64] | None) -> Cells:
     if messages is None or not len(messages) or not len(filters.boxes):
         return cut_cells(filters.boxes, count, filters.weights)
@@ -108,11 +95,6 @@ def _cells(filters: Sampled, count: int, messages: NDArray[np.float64] | None) -
     return cut_cells(
         np.concatenate([filters.boxes, near]), count, np.concatenate([filters.weights, np.full(len(near), each)])
     )
-
-
-def _middles(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    step = max(1, len(boxes) // SAMPLE_CENTERS)
-    return middles_of(boxes[::step])
 
 
 def _is_nearly_all(boxes: NDArray[np.float64], middles: NDArray[np.float64]) -> NDArray[np.bool_]:

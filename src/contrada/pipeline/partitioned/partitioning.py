@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
@@ -18,63 +19,41 @@ from contrada.errors import ContradaError, CrsError
 from contrada.geometry.arrow.mixed import parts_of
 from contrada.geometry.crs import common_crs
 from contrada.index.items import boxes_of
-from contrada.model import Predicate
-from contrada.pipeline.batch.building import RejectedRows
-from contrada.pipeline.batch.numbering import geometry_kinds, marked_rows, row_offsets, sent_rows
+from contrada.pipeline.batch.building import put_rejected
+from contrada.pipeline.batch.numbering import Rows, marked_job, sent_rows
 from contrada.pipeline.batch.simplified_batches import Job
+from contrada.pipeline.partitioned import scanning
 from contrada.pipeline.partitioned.building import SPREAD_SCHEMA, build_partition, spread_batches
 from contrada.pipeline.partitioned.layouts import Layout, layout_of
-from contrada.pipeline.partitioned.partitions import Partition, PartitionedArtifact, manifest, partitions_of
-from contrada.pipeline.partitioned.scanning import CORNERS, SAMPLE_SCHEMA, SCANNED_SCHEMA, sample_batches, scan_batches
+from contrada.pipeline.partitioned.partitions import BadRow, Partition, PartitionedArtifact, manifest, partitions_of
 from contrada.pipeline.spark_types import attribute_columns, ddl_fields
-from contrada.pipeline.systems import frame_systems
 
 SAMPLE_MESSAGES = 4096  # sample by which partitions are balanced
-BOX_SCHEMA = "attribute string, xmin double, ymin double, xmax double, ymax double"
-
-
-class Rows(NamedTuple):
-    """Rows of subscriptions: required columns, Spark types of keys and subscribers, and the template."""
-
-    frame: DataFrame
-    columns: dict[str, Column]
-    types: tuple[str, str]
-    template: Predicate | None
 
 
 def compile_partitions(
     rows: Rows, place: str, count: int, messages: DataFrame | None
 ) -> tuple[PartitionedArtifact, str | None]:
     """Compile rows into about `count` partitions; return them and the address of the file of bad rows, if any."""
-    sent = sent_rows(rows.frame, list(rows.columns.values())).persist()
-    scanned: DataFrame | None = None
-    try:
-        systems = frame_systems(rows.frame, rows.columns)
-        job = Job(tuple(rows.columns), rows.template, rows.types, {}, row_offsets(sent), systems)
-        job = job._replace(kinds=geometry_kinds(sent, job))
-        marked = marked_rows(sent, job)
-        scanned = marked.mapInArrow(partial(scan_batches, job=job), _schema(sent, job, SCANNED_SCHEMA)).persist()
-        layout = _layout(scanned, len(rows.columns), count, messages)
+    with ExitStack() as at_end:
+        sent = sent_rows(rows).persist()
+        at_end.callback(sent.unpersist)
+        job, marked = marked_job(rows, sent)
+        schema = _schema(sent, job, scanning.SCANNED_SCHEMA)
+        scanned = marked.mapInArrow(partial(scanning.scan_batches, job=job), schema).persist()
+        at_end.callback(scanned.unpersist)
+        table = scanned.mapInArrow(scanning.sample_batches, scanning.SAMPLE_SCHEMA).toArrow()
+        layout = layout_of(table, count, lambda named: {} if messages is None else _expected(messages, named))
         known, subscriptions = _refused(scanned)
         parts, more = _built(known, job, layout, place)
         names = (*rows.types, "subscriber" in rows.columns)
         made = manifest(place, parts, names, subscriptions - len(more))
         return made, _rejected(known, job, more, place)
-    finally:
-        sent.unpersist()
-        if scanned is not None:
-            scanned.unpersist()
 
 
 def _schema(frame: DataFrame, job: Job, further: str) -> StructType:
     """Return the columns of a job with the types of `frame`, and those of the DDL text `further`."""
     return StructType([*frame.schema.fields[: len(job.names)], *ddl_fields(further)])
-
-
-def _layout(scanned: DataFrame, columns: int, count: int, messages: DataFrame | None) -> Layout:
-    """Assign filters to partitions, from a sample of the filters."""
-    table = scanned.mapInArrow(partial(sample_batches, columns=columns), SAMPLE_SCHEMA).toArrow()
-    return layout_of(table, count, lambda named: {} if messages is None else _expected(messages, named))
 
 
 def _expected(messages: DataFrame, attributes: list[str]) -> dict[str, NDArray[np.float64]]:
@@ -83,9 +62,8 @@ def _expected(messages: DataFrame, attributes: list[str]) -> dict[str, NDArray[n
     if not columns:
         return {}
     some = messages.select(*columns.values()).toDF(*(f"c{k}" for k in range(len(columns)))).limit(SAMPLE_MESSAGES)
-    table = some.mapInArrow(partial(box_batches, names=tuple(columns)), BOX_SCHEMA).toArrow()
-    named = np.array(table.column("attribute").to_pylist(), object)
-    boxes = np.stack([np.asarray(table.column(name)) for name in CORNERS], axis=1)
+    table = some.mapInArrow(partial(box_batches, names=tuple(columns)), scanning.BOX_SCHEMA).toArrow()
+    named, boxes = np.array(table.column("attribute").to_pylist(), object), scanning.boxes_in(table)
     return {name: boxes[named == name] for name in columns}
 
 
@@ -97,10 +75,7 @@ def box_batches(batches: Iterator[Any], names: tuple[str, ...]) -> Iterator[Any]
                 parts, _ = parts_of(column)
             except ContradaError:  # several CRS, or no geometry: skip
                 continue
-            for part in parts:
-                boxes = boxes_of(part.column)
-                corners = [pa.array(np.ascontiguousarray(boxes[:, k])) for k in range(4)]
-                yield pa.record_batch([pa.array([name] * len(boxes), pa.string()), *corners], ["attribute", *CORNERS])
+            yield from (scanning.attribute_boxes(name, boxes_of(part.column)) for part in parts)
 
 
 def _refused(scanned: DataFrame) -> tuple[DataFrame, int]:
@@ -122,9 +97,7 @@ def _refused(scanned: DataFrame) -> tuple[DataFrame, int]:
     return scanned, total
 
 
-def _built(
-    scanned: DataFrame, job: Job, layout: Layout, place: str
-) -> tuple[list[Partition], list[tuple[int, str | None, str]]]:
+def _built(scanned: DataFrame, job: Job, layout: Layout, place: str) -> tuple[list[Partition], list[BadRow]]:
     """Build the partitions; return them and the rows that proved bad."""
     good = scanned.where("reason IS NULL")
     spreading = partial(spread_batches, layout=layout, columns=len(job.names))
@@ -136,7 +109,7 @@ def _built(
     return partitions_of(found)
 
 
-def _rejected(scanned: DataFrame, job: Job, more: list[tuple[int, str | None, str]], place: str) -> str | None:
+def _rejected(scanned: DataFrame, job: Job, more: list[BadRow], place: str) -> str | None:
     """Write the bad rows beside the artifacts; return the address, None if there are none."""
     key = f.col(f"c{job.names.index('key')}" if "key" in job.names else "number").cast("string")
     bad = scanned.where("reason IS NOT NULL").select(f.col("number").alias("row"), key.alias("key"), "reason")
@@ -149,9 +122,6 @@ def _rejected(scanned: DataFrame, job: Job, more: list[tuple[int, str | None, st
 
 def write_rejected(batches: Iterator[Any], place: str) -> Iterator[Any]:
     """Write bad rows to a file beside the artifacts; yield one row with its address."""
-    rejections = RejectedRows()
-    for batch in batches:
-        rejections.write(batch)
-    path = rejections.placed(place)
+    path = put_rejected(batches, place)
     if path is not None:
         yield pa.record_batch([pa.array([path])], ["path"])

@@ -23,6 +23,7 @@ from contrada.pipeline.artifacts import TABLE_FIELDS, Artifact, publish, read_ma
 from contrada.pipeline.storage import Storage
 
 ABOUT = "partitions.json"
+BadRow = tuple[int, str | None, str]  # its number, its key, and why it is bad
 NO_PARTITION = -1  # the router's subscription that tests every attribute and leads to no partition
 
 
@@ -31,7 +32,7 @@ class Partition(NamedTuple):
 
     artifact: Artifact
     first_shared: int
-    boxes: dict[str, list[list[float]]]  # a few boxes around all heads, by attribute; empty: receives every message
+    boxes: dict[str, tuple[list[float], ...]]  # a few around all heads, by attribute; empty: receives every message
 
     @property
     def is_wide(self) -> bool:
@@ -47,12 +48,9 @@ def _box(value: Any) -> list[float]:
     return box
 
 
-def _boxes(value: Any) -> dict[str, list[list[float]]]:
-    return {name: list(boxes) for name, boxes in manifests.map_of(manifests.list_of(_box))(value).items()}
-
-
 def _partition(value: Any) -> Partition:
-    checks: dict[str, manifests.Check] = {"artifact": Artifact.of, "first_shared": manifests.count, "boxes": _boxes}
+    boxes = manifests.map_of(manifests.list_of(_box))
+    checks: dict[str, manifests.Check] = {"artifact": Artifact.of, "first_shared": manifests.count, "boxes": boxes}
     return Partition(**manifests.fields(value, checks))
 
 
@@ -93,10 +91,10 @@ class PartitionedArtifact(NamedTuple):
         return any(part.first_shared < part.artifact.subscriptions for part in self.partitions)
 
 
-def partitions_of(found: Iterable[dict[str, Any]]) -> tuple[list[Partition], list[tuple[int, str | None, str]]]:
+def partitions_of(found: Iterable[dict[str, Any]]) -> tuple[list[Partition], list[BadRow]]:
     """Return the partitions in order from the output of `build_partition`, and the bad rows, each once."""
     told = sorted(found, key=lambda about: about["partition"])
-    parts = [Partition(Artifact.of(about["artifact"]), about["first_shared"], about["boxes"]) for about in told]
+    parts = [_partition({name: about[name] for name in Partition._fields}) for about in told]
     bad = {number: (number, key, reason) for about in told for number, key, reason in about["rejected"]}
     return parts, sorted(bad.values())
 
@@ -125,21 +123,18 @@ def manifest(
     return made._replace(path=f"{place.rstrip('/')}/{digest}", digest=digest)
 
 
+def _meets(attribute: str, box: list[float], crs: str | None) -> Filter:
+    return Filter([Constraint(attribute, RelationSet.S_INTERSECTS, Region.box(*box, crs=crs))])
+
+
 def _router(parts: tuple[Partition, ...], crs: dict[str, str | None], scalars: tuple[str, ...]) -> ForwardingTable:
     """Build a table with the partitions as subscriptions, which rejects the same messages as the whole table."""
     table = ForwardingTable()
     for number, part in enumerate(parts):
-        filters = [
-            Filter([Constraint(attribute, RelationSet.S_INTERSECTS, Region.box(*box, crs=crs[attribute]))])
-            for attribute, boxes in part.boxes.items()
-            for box in widened(np.array(boxes)).tolist()
-        ]
-        if filters:
-            table.subscribe(number, Predicate(filters), number)
-    anywhere = [
-        Filter([Constraint(name, RelationSet.S_INTERSECTS, Region.box(0, 0, 1, 1, crs=system))])
-        for name, system in crs.items()
-    ]
+        heads = [(name, box) for name, boxes in part.boxes.items() for box in widened(np.array(boxes)).tolist()]
+        if heads:
+            table.subscribe(number, Predicate([_meets(name, box, crs[name]) for name, box in heads]), number)
+    anywhere = [_meets(name, [0, 0, 1, 1], system) for name, system in crs.items()]
     never = [Filter([Constraint(name, "is null"), Constraint(name, "is not null")]) for name in scalars]
     if anywhere or never:
         table.subscribe(NO_PARTITION, Predicate([*anywhere, *never]), NO_PARTITION)

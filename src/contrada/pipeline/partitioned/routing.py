@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrada.errors import TableError
-from contrada.geometry import Crs
 from contrada.matching.answer import By
 from contrada.pipeline.answers import AnswerWriter, SliceAnswer, Slices, name_types
 from contrada.pipeline.artifact_cache import opened, opened_part
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.partitioned.partitions import NO_PARTITION, PartitionedArtifact
-from contrada.pipeline.systems import NO_SYSTEMS, named_columns
+from contrada.pipeline.systems import NO_SYSTEMS, Systems, named_columns
 
 # Columns before id and attributes. A row without partition and reason holds the number of messages read, in `fan`.
 ROUTED_SCHEMA = "partition int, fan int, number bigint, reason string"
@@ -26,11 +25,7 @@ ROUTED_ROWS, ROUTED_BYTES = 1 << 15, 1 << 26  # approximate size of a batch that
 
 
 def route_batches(
-    batches: Iterator[Any],
-    router: Artifact,
-    names: tuple[str, ...],
-    wide: list[int],
-    systems: Mapping[str, Crs] = NO_SYSTEMS,
+    batches: Iterator[Any], router: Artifact, names: tuple[str, ...], wide: list[int], systems: Systems = NO_SYSTEMS
 ) -> Iterator[Any]:
     """Route batches of a number, an id and attributes; yield a row per message and partition."""
     seen, last, slices = 0, None, Slices()
@@ -88,11 +83,7 @@ def _routed(
 
 
 def match_routed(
-    batches: Iterator[Any],
-    whole: PartitionedArtifact,
-    names: tuple[str, ...],
-    by: By,
-    systems: Mapping[str, Crs] = NO_SYSTEMS,
+    batches: Iterator[Any], whole: PartitionedArtifact, names: tuple[str, ...], by: By, systems: Systems = NO_SYSTEMS
 ) -> Iterator[Any]:
     """Match routed messages; yield lists of matches and rejections."""
     rejecting = AnswerWriter(name_types(whole), by, FURTHER)
@@ -125,10 +116,8 @@ class _PartitionTable:
         """Yield the matches of a routed batch, whose attributes are the columns of `messages`."""
         fans = np.asarray(batch.column(1))
         for start, answer in self._slices.match(self._table, messages, self._by):
-            if answer.rejected:  # impossible: the router rejects every message that a partition would reject
-                raise TableError(
-                    f"a partition rejected a message that the router accepted: {next(iter(answer.rejected.values()))}"
-                )
+            for reason in answer.rejected.values():  # impossible: the router rejects what a partition would reject
+                raise TableError(f"a partition rejected a message that the router accepted: {reason}")
             own = batch.slice(start, answer.asked)
             may_repeat = (answer.rows >= self._first_shared) & (fans[start : start + answer.asked][answer.messages] > 1)
             for is_shared in (False, True):

@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 from contrada.errors import ContradaError
 from contrada.halving import in_halves
 from contrada.matching.routing_boxes import Heads, bound_heads, heads_of
-from contrada.pipeline.batch.simplified_batches import KINDS, PART_BITS, Job, asked_rows, faults_of, of_one_crs
+from contrada.pipeline.batch.simplified_batches import KINDS, Job, asked_rows, faults_of, of_one_crs, row_numbers
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 HEAD_TYPE = "struct<attribute:string,xmin:double,ymin:double,xmax:double,ymax:double>"
 SCANNED_SCHEMA = f"number bigint, reason string, crs string, heads array<{HEAD_TYPE}>"  # after the columns of a job
-SAMPLE_SCHEMA = "attribute string, weight double, xmin double, ymin double, xmax double, ymax double, bytes bigint"
+BOX_SCHEMA = "attribute string, xmin double, ymin double, xmax double, ymax double"
+SAMPLE_SCHEMA = f"weight double, {BOX_SCHEMA}"
 SAMPLE_BOXES = 4096  # boxes per attribute in a task
 LARGEST_BOXES = 64  # largest boxes per attribute, kept so that wide filters are found
 
 
 # Scanned rows: why some are bad, the CRS of their attributes as JSON, and the heads of the good ones.
-ScannedRows = tuple[dict[int, str], list[str | None], Heads]
+ScannedRows = tuple[dict[int, str], NDArray[np.object_], Heads]
 
 
 def scan_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     """Scan batches of a job's columns, `row` and `repeated`; yield the columns, number, reason, CRS and heads."""
     for batch in batches:
-        marks = np.asarray(batch.column(len(job.names)))
-        numbers = _numbers(marks, job.offsets)
+        numbers = row_numbers(batch.column(len(job.names)), job.offsets)
         for start, (bad, crs, heads) in _scans(pa.Table.from_batches([batch]), job):
             count = len(crs)
             reasons = pa.array([bad.get(row) for row in range(count)], pa.string())
@@ -47,19 +47,12 @@ def scan_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
             yield pa.record_batch([*columns, *own, lists], [*names, "number", "reason", "crs", "heads"])
 
 
-def _numbers(marks: NDArray[np.int64], offsets: dict[int, int]) -> NDArray[np.int64]:
-    """Turn Spark's row numbers into positions among all rows."""
-    parts, which = np.unique(marks >> PART_BITS, return_inverse=True)
-    firsts = np.array([offsets[part] for part in parts.tolist()], np.int64)
-    return (firsts[which] if len(parts) else np.empty(0, np.int64)) + (marks & (1 << PART_BITS) - 1)
-
-
 def _scans(table: Any, job: Job) -> Iterator[tuple[int, ScannedRows]]:
     """Scan the parts of a table; yield the first row and scan of each. A table without mixed CRS is one part."""
     if job.template is None:
         asked = asked_rows(table, job)
         reasons = {row: one.reason for row, one in enumerate(asked) if one.reason is not None}
-        yield 0, (reasons, [None] * len(asked), heads_of(one.predicate for one in asked))
+        yield 0, (reasons, np.full(len(asked), None), heads_of(one.predicate for one in asked))
         return
     start = 0
     for part in of_one_crs(job.typed(table)):
@@ -82,14 +75,10 @@ def _bound_scan(table: Any, job: Job) -> ScannedRows:
     values = rows.select([name for name in job.names if name not in ("key", "subscriber")])
     good = np.setdiff1d(np.arange(table.num_rows), np.array(list(reasons), np.int64))
     parts = list(_bound(values.take(good) if reasons else values, good, job, reasons))
-    counts = np.zeros(table.num_rows, np.int32)
-    crs: list[str | None] = [None] * table.num_rows
+    counts, crs = np.zeros(table.num_rows, np.int32), np.full(table.num_rows, None)
     for kept, heads, systems in parts:
-        counts[kept] = np.diff(heads.offsets)
-        if systems is not None:
-            for row in kept.tolist():
-                crs[row] = systems
-    return reasons, crs, _joined(counts, [heads for _, heads, _ in parts])
+        counts[kept], crs[kept] = np.diff(heads.offsets), systems
+    return reasons, crs, _joined(counts, [heads for _, heads, _ in parts] or [heads_of(())])
 
 
 def _bound(
@@ -111,10 +100,10 @@ def _bound(
 
 def _joined(counts: NDArray[np.int32], parts: list[Heads]) -> Heads:
     """Join the heads of all rows in order; row k has `counts[k]` heads."""
-    names = parts[0].names if parts else ()  # all parts come from one template
-    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
-    attributes = np.concatenate([part.attributes for part in parts] or [np.empty(0, np.int32)])
-    return Heads(offsets, attributes, np.concatenate([part.boxes for part in parts] or [np.empty((0, 4))]), names)
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
+    attributes = np.concatenate([part.attributes for part in parts])
+    boxes = np.concatenate([part.boxes for part in parts])
+    return Heads(offsets, attributes, boxes, parts[0].names)  # all parts come from one template
 
 
 def head_structs(names: tuple[str, ...], attributes: NDArray[np.int32], boxes: NDArray[np.float64]) -> Any:
@@ -124,45 +113,48 @@ def head_structs(names: tuple[str, ...], attributes: NDArray[np.int32], boxes: N
     return pa.StructArray.from_arrays([named, *corners], ["attribute", *CORNERS])
 
 
+def attribute_boxes(name: str | None, boxes: NDArray[np.float64]) -> Any:
+    """Return the boxes of one attribute as a record batch with the fields of `head_structs`."""
+    names = np.full(len(boxes), -1 if name is None else 0, np.int32)
+    return pa.RecordBatch.from_struct_array(head_structs((name or "",), names, boxes))
+
+
+def boxes_in(fields: Any) -> NDArray[np.float64]:
+    """Return the boxes in a table with the fields of `head_structs`; null becomes NaN."""
+    return np.stack([np.asarray(fields.column(name).fill_null(np.nan)) for name in CORNERS], axis=1)
+
+
 def heads_in(lists: Any) -> Heads:
     """Return the heads in a column that comes from Spark."""
     offsets = np.asarray(lists.offsets, np.int32)
     structs = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
     coded = structs.field("attribute").dictionary_encode()
     attributes = np.asarray(coded.indices.fill_null(-1), np.int32)
-    boxes = np.stack([np.asarray(structs.field(name).fill_null(np.nan)) for name in CORNERS], axis=1)
-    return Heads(offsets - offsets[0], attributes, boxes.reshape(-1, 4), tuple(coded.dictionary.to_pylist()))
+    boxes = boxes_in(pa.RecordBatch.from_struct_array(structs))
+    return Heads(offsets - offsets[0], attributes, boxes, tuple(coded.dictionary.to_pylist()))
 
 
-def sample_batches(batches: Iterator[Any], columns: int) -> Iterator[Any]:
+def sample_batches(batches: Iterator[Any]) -> Iterator[Any]:
     """Sample the heads of scanned batches for each attribute, each with the number of heads that it stands for.
 
     The largest boxes are added with weight 0. A row without an attribute holds the number of filters that may match
-    anywhere, and the number of bytes read.
+    anywhere.
     """
     samples: dict[str, _Sample] = {}
-    anywhere, size = 0, 0
+    anywhere = 0
     for batch in batches:
-        size += sum(batch.column(k).nbytes for k in range(columns))
         heads = heads_in(batch.column("heads"))
         anywhere += int(np.count_nonzero(heads.attributes < 0))
         for k, name in enumerate(heads.names):
             samples.setdefault(name, _Sample()).add(heads.boxes[heads.attributes == k])
-    rows: list[tuple[str | None, float, NDArray[np.float64], int]]
-    rows = [(None, float(anywhere), np.full((1, 4), np.nan), size)]
-    rows += [(name, one.seen / max(1, len(one.kept)), one.kept, 0) for name, one in samples.items()]
-    rows += [(name, 0.0, one.largest, 0) for name, one in samples.items()]
-    counts = [len(some) for _, _, some, _ in rows]
-    corners = np.concatenate([some for _, _, some, _ in rows])
-    yield pa.record_batch(
-        [
-            pa.array(np.repeat(np.array([row[0] for row in rows], object), counts), pa.string()),
-            pa.array(np.repeat([row[1] for row in rows], counts)),
-            *(pa.array(np.ascontiguousarray(corners[:, k])) for k in range(4)),
-            pa.array(np.repeat(np.array([row[3] for row in rows], np.int64), counts)),
-        ],
-        ["attribute", "weight", *CORNERS, "bytes"],
-    )
+    yield _weighted(anywhere, attribute_boxes(None, np.full((1, 4), np.nan)))
+    for name, one in samples.items():
+        yield _weighted(one.seen / max(1, len(one.kept)), attribute_boxes(name, one.kept))
+        yield _weighted(0.0, attribute_boxes(name, one.largest))
+
+
+def _weighted(weight: float, boxes: Any) -> Any:
+    return boxes.add_column(0, "weight", pa.array(np.full(boxes.num_rows, weight, np.float64)))
 
 
 class _Sample:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,6 +17,7 @@ WORKER_MEMORY = "spark.executor.pyspark.memory"
 DEFAULT_BROADCAST_BYTES, DEFAULT_PARTITION_BYTES = 4 << 30, 256 << 20
 # Measured, docs/scale.md: a table takes the bytes of its binary columns plus ROW_BYTES per row; text takes less.
 ROW_BYTES = 64
+SIZE = re.compile(r"([0-9]+)([bkmgt]?)b?")
 UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -48,14 +50,13 @@ def table_limits(session: SparkSession) -> tuple[int, int]:
     worker = session.conf.get(WORKER_MEMORY, None)
     workers = max(1, int(session.conf.get("spark.executor.cores", None) or 1))  # they share an executor's memory
     memory = None if worker is None else bytes_of(WORKER_MEMORY, worker) // workers
-    limits = []
-    for name, share, usual in (
-        (BROADCAST_BYTES, 2, DEFAULT_BROADCAST_BYTES),
-        (PARTITION_BYTES, 8, DEFAULT_PARTITION_BYTES),
-    ):
+
+    def limit(name: str, share: int, usual: int) -> int:
         own = session.conf.get(name, None)
-        limits.append(bytes_of(name, own, "b") if own is not None else usual if memory is None else memory // share)
-    return limits[0], max(1, limits[1])
+        return bytes_of(name, own, "b") if own is not None else usual if memory is None else memory // share
+
+    partition = limit(PARTITION_BYTES, 8, DEFAULT_PARTITION_BYTES)
+    return limit(BROADCAST_BYTES, 2, DEFAULT_BROADCAST_BYTES), max(1, partition)
 
 
 def too_large(error: Exception, session: SparkSession) -> TableError | None:
@@ -75,10 +76,7 @@ def bytes_of(name: str, text: str, unit: str = "") -> int:
     >>> bytes_of("spark.executor.pyspark.memory", "2g"), bytes_of("spark.contrada.partition.bytes", "64", "b")
     (2147483648, 64)
     """
-    given = text.strip().lower()
-    digits = given.rstrip("bkmgt")
-    letters = given[len(digits) :]
-    named = letters[:1] or unit
-    if not digits.isdigit() or named not in UNITS or (len(letters) > 1 and letters[1:] != "b"):
+    found = SIZE.fullmatch(text.strip().lower())
+    if found is None:
         raise ContradaError(f"{name}: need a size such as 512m or 2g, got {text!r:.60}")
-    return int(digits) * UNITS[named]
+    return int(found[1]) * UNITS[found[2] or unit]

@@ -33,7 +33,7 @@ def split(
     ([3, 3], [6])
     """
     names = tuple(rows.column_names)
-    job = Job(names, template, _types(rows), {}, {0: 0})
+    job = Job(names, template, _types(rows), {})
     own = [f"c{k}" for k in range(len(names))]
     marked = rows.rename_columns(own).append_column("row", pa.array(np.arange(rows.num_rows)))
     batches = marked.append_column("repeated", pa.array(np.zeros(rows.num_rows, np.bool_))).to_batches()
@@ -43,7 +43,7 @@ def split(
     kept, bad = _sifted(list(scan_batches(iter(batches), job)))
     abouts = []
     if kept:
-        layout = layout_of(pa.Table.from_batches(sample_batches(iter(kept), len(names))), count)
+        layout = layout_of(pa.Table.from_batches(sample_batches(iter(kept))), count)
         spread = pa.Table.from_batches(spread_batches(iter(kept), layout, len(names)))
         for number in range(layout.total):
             part = spread.filter(pc.equal(spread.column("partition"), number))
@@ -70,11 +70,6 @@ def _sifted(scanned: list[Any]) -> tuple[list[Any], dict[int, str]]:
 
 def _types(rows: Any) -> tuple[str, str]:
     """Return the Spark types of keys and subscribers."""
-
-    def kind(name: str, usual: str) -> str:
-        if name not in rows.column_names:
-            return usual
-        return "bigint" if pa.types.is_integer(rows.column(name).type) else "string"
-
-    key = kind("key", "bigint")
-    return key, kind("subscriber", key)
+    kinds = {field.name: "bigint" if pa.types.is_integer(field.type) else "string" for field in rows.schema}
+    key = kinds.get("key", "bigint")
+    return key, kinds.get("subscriber", key)

@@ -14,10 +14,8 @@ def main(source: str) -> None:
     """Write each record as soon as it is read: if this process crashes, the earlier records are kept."""
     limit_memory()
     for item in read_changes(io.BytesIO(sys.stdin.buffer.read()), source):
-        kind = "change" if isinstance(item, Change) else "rejected"
         told = item if isinstance(item, Change) else item._replace(reason=with_memory_limit(item.reason))
-        sys.stdout.write(json.dumps([kind, list(told)]) + "\n")
-        sys.stdout.flush()
+        print(json.dumps(["change" if isinstance(item, Change) else "rejected", *told]), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 
 from contrada.cql2.queries import asked_predicate
 from contrada.errors import FormatError
-from contrada.formats.json import decode
 from contrada.formats.reading import read_messages
 from contrada.formats.records import SUFFIXES, Rejected, json_records, lines, opened
 from contrada.matching import ForwardingTable
@@ -83,19 +82,15 @@ class DirectoryChanges:
         records: list[Change | Rejected] = []
         for name, size in sizes.items():
             if name not in known:
-                read = self._read(name)
+                read = None
+                with suppress(OSError):  # a directory, or unreadable
+                    read = self._place.read(name)
                 sizes[name] = len(read or b"")
                 records += self._records(name, read)
             elif size != known[name]:
                 reason = f"the file changed from {known[name]} to {size} bytes after it was read; it is not read again"
                 records.append(Rejected(f"{self._place.where}/{name}", "file", 0, reason, ""))
         return News(records, sizes)
-
-    def _read(self, name: str) -> bytes | None:
-        try:
-            return self._place.read(name)
-        except OSError:  # a directory, or unreadable
-            return None
 
     def _records(self, name: str, data: bytes | None) -> list[Change | Rejected]:
         """Return the records of a file; if reading fails, one rejection stands for the rest."""
@@ -124,7 +119,7 @@ def read_apart(data: bytes, source: str) -> list[Change | Rejected]:
     records: list[Change | Rejected] = []
     for line in run.output.decode(errors="replace").splitlines():
         with suppress(ValueError):  # the last line may be cut off
-            kind, fields = json.loads(line)
+            kind, *fields = json.loads(line)
             records.append(Change(*fields) if kind == "change" else Rejected(*fields))
     if run.failure is not None:
         reason = f"the file cannot be read from here on: {run.failure}"
@@ -147,14 +142,11 @@ class ChangeTable:
 
         last = -1 if state is None else int(state)
         self._session.catalog.refreshTable(self._name)
-        rows = self._session.table(self._name).where(f.col("sequence") > last).orderBy("sequence").collect()
-        records: list[Change | Rejected] = []
-        for row in rows:
-            record = row.asDict()
-            number = int(record.pop("sequence"))
-            records.append(_parsed(record, self._name, "row", number))
-            last = max(last, number)
-        return News(records, last)
+        table = self._session.table(self._name).where(f.col("sequence") > last).orderBy("sequence")
+        rows = [row.asDict() for row in table.collect()]
+        numbers = [int(row.pop("sequence")) for row in rows]
+        records = [_parsed(row, self._name, "row", number) for row, number in zip(rows, numbers, strict=True)]
+        return News(records, max(numbers, default=last))
 
 
 def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
@@ -173,9 +165,7 @@ def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
             return
         for record in json_records(ready.stream, ready.format):
             try:
-                if record.error is not None:
-                    raise record.error
-                value = decode(record.data)
+                value = record.value()
             except Exception as error:  # the next record may be good
                 yield record.rejected(source, reason_of(error))
             else:
@@ -230,13 +220,11 @@ def _typed(name: Name, kind: str, what: str) -> Name:
     """Convert a key or subscriber to the type of the table's names; raise FormatError if impossible."""
     if kind == "string":
         return str(name)
-    try:
+    with suppress(ValueError):
         number = int(name)
-    except ValueError:
-        number = None
-    if number is None or not -INTEGERS[kind] <= number < INTEGERS[kind]:
-        raise FormatError(f"{what}: need {kind}, got {name!r:.60}")
-    return number
+        if -INTEGERS[kind] <= number < INTEGERS[kind]:
+            return number
+    raise FormatError(f"{what}: need {kind}, got {name!r:.60}")
 
 
 class Applied(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -41,8 +41,8 @@ class Damage:
         self, files: MessageFiles, session: SparkSession, chosen: Callable[[DataFrame], DataFrame] = lambda frame: frame
     ) -> None:
         self._files, self._session, self._chosen = files, session, chosen
-        state: Any = session
-        self._settings = state._jsparkSession.sessionState().newHadoopConf()  # takes milliseconds, so done once
+        # Takes milliseconds, so done once.
+        self._settings = cast(Any, session)._jsparkSession.sessionState().newHadoopConf()
 
     def unread(self, uris: Sequence[str]) -> dict[str, str] | None:
         """Return why files gave no rows to a batch that Spark read: missing or empty; None if one does have rows.
@@ -108,10 +108,14 @@ class Damage:
         return None
 
     def _reason(self, uri: str) -> str | None:
-        """Return why a file that failed once cannot be read; None if it can."""
-        fault = self._fault_of_bytes(uri)
-        if fault is not None:
-            return fault
+        """Return why a file that failed once cannot be read, None if it can; a fault of the store raises."""
+        jvm: Any = self._session._jvm
+        store, path = self._opened(uri)
+        nowhere = jvm.java.io.OutputStream.nullOutputStream()
+        try:
+            jvm.org.apache.hadoop.io.IOUtils.copyBytes(store.open(path), nowhere, 1 << 16, True)
+        except SPARK_ERRORS as fault:  # the bytes cannot be read
+            return self._own_fault(uri, fault)
         error = self._error([uri])
         return None if error is None else f"the file is damaged: {java_reason(error)}"
 
@@ -128,17 +132,6 @@ class Damage:
                 if is_empty and (self._files.format == PARQUET or uri.lower().endswith(COMPRESSED)):
                     found[uri] = "the file is empty: it has 0 bytes"
         return found
-
-    def _fault_of_bytes(self, uri: str) -> str | None:
-        """Return why the bytes of a file cannot be read, or None; a fault of the store is a ContradaError."""
-        jvm: Any = self._session._jvm
-        store, path = self._opened(uri)
-        nowhere = jvm.java.io.OutputStream.nullOutputStream()
-        try:
-            jvm.org.apache.hadoop.io.IOUtils.copyBytes(store.open(path), nowhere, 1 << 16, True)
-        except SPARK_ERRORS as error:
-            return self._own_fault(uri, error)
-        return None
 
     def _own_fault(self, uri: str, error: Exception) -> str:
         reason = java_reason(error)

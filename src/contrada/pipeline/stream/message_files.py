@@ -57,6 +57,7 @@ class MessageFiles:
         self.session, self.directory, self.format = session, text, format
         self._id, self._options = id, {**{key: str(value) for key, value in options.items()}, **STRICT}
         self._schema: Any = "value string" if format == LINES else schema
+        self._source = "text" if format == LINES else "parquet"
 
     @property
     def decoding(self) -> Decoding | None:
@@ -79,10 +80,6 @@ class MessageFiles:
             options["ignoreCorruptFiles"] = "true"
         reader = session.read.options(**options).schema(self._schema).format(self._source)
         return self._selected(reader.load([path_pattern(uri) for uri in uris]))
-
-    @property
-    def _source(self) -> str:
-        return "text" if self.format == LINES else "parquet"
 
     def _selected(self, frame: DataFrame) -> DataFrame:
         file = f"_metadata.file_path AS {FILE}"

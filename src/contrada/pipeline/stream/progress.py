@@ -43,10 +43,9 @@ class StreamProgress(NamedTuple):
             counted(self.matches, "match", "matches"),
         ]
         parts += [f"{self.rejected:,} rejected"] * bool(self.rejected)
-        parts += [counted(self.rejected_changes, "bad change")] * bool(self.rejected_changes)
-        parts += [counted(self.failed_compactions, "failed compaction")] * bool(self.failed_compactions)
-        if self.lag is not None:
-            parts.append(f"{counted(self.lag, self.lag_unit)} behind")
+        faults = (self.rejected_changes, "bad change"), (self.failed_compactions, "failed compaction")
+        parts += [counted(number, fault) for number, fault in faults if number]
+        parts += [] if self.lag is None else [f"{counted(self.lag, self.lag_unit)} behind"]
         parts += [self.attributes] * bool(self.attributes)
         asked = counted(self.subscriptions, "subscription")
         return f"batch {self.batch}, version {self.version} ({asked}): {', '.join(parts)}"

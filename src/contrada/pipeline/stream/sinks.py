@@ -8,13 +8,14 @@ import shutil
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from pyspark.sql import DataFrame
 
 from contrada.errors import ContradaError
 from contrada.pipeline import manifests
-from contrada.pipeline.storage import Storage
+from contrada.pipeline.storage import Storage, full_place, is_uri
 
 OWNER = "_contrada.json"
 
@@ -49,9 +50,8 @@ class ParquetSink:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        text = os.fspath(path)
-        self._is_local = "://" not in text and not text.startswith("file:")
-        self.path = os.path.abspath(text) if self._is_local else text.rstrip("/")
+        self.path = full_place(path)
+        self._is_local = not is_uri(self.path)
 
     def begin(self, stream: str) -> None:
         """Mark the output as this stream's, and remove incomplete directories."""
@@ -64,14 +64,12 @@ class ParquetSink:
                 f"{self.path} has the output of a stream with another checkpoint;"
                 " use another output directory, or the checkpoint of that stream"
             )
-        if told is None and os.path.isdir(self.path) and os.listdir(self.path):
+        if told is None and place.is_taken():
             raise ContradaError(f"{self.path} is not empty and not the output of a stream; use a new directory")
         place.write(OWNER, json.dumps({"stream": stream}).encode())
-        for kind in ("matches", "rejected"):
-            folder = os.path.join(self.path, kind)
-            for name in os.listdir(folder) if os.path.isdir(folder) else ():
-                if name.startswith((".new-", ".old-")):
-                    shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+        for pattern in ("*/.new-*", "*/.old-*"):
+            for path in Path(self.path).glob(pattern):
+                shutil.rmtree(path, ignore_errors=True)
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Write a batch: a directory of matches always, one of rejections if there are any."""

@@ -6,9 +6,8 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -28,155 +27,18 @@ from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.spark_types import attribute_columns
 from contrada.pipeline.storage import Storage, path_of
-from contrada.pipeline.stream.changes import Changes, ChangeTable, DirectoryChanges
+from contrada.pipeline.stream.changes import Changes, DirectoryChanges
 from contrada.pipeline.stream.file_damage import Damage
 from contrada.pipeline.stream.message_files import MessageFiles
 from contrada.pipeline.stream.progress import StreamProgress, progress_of
 from contrada.pipeline.stream.sinks import CallSink, ParquetSink, Sink, StreamBatch
 from contrada.pipeline.stream.source_log import files_of_batch
-from contrada.pipeline.stream.version_log import Version, Versions, checkpoint_place
+from contrada.pipeline.stream.version_log import Version, Versions
 from contrada.pipeline.stream.worker import FILE, FURTHER, Decoding, TaskOrders, compact_version, match_version
 from contrada.pipeline.systems import declared_systems, frame_systems
 
 TEXT = "value"
 POLL_SECONDS = 0.05  # seconds
-
-
-class Stream:
-    """A running stream; `query` is Spark's own handle on it, `versions` are those of its subscriptions.
-
-    `census` counts tested attributes and messages since this process started the stream.
-    """
-
-    def __init__(self, query: StreamingQuery, batches: _Batches) -> None:
-        self.query, self._batches = query, batches
-        self.versions, self.census = batches.versions, batches.census
-
-    def progress(self) -> StreamProgress | None:
-        """Return the last batch, rates, lag and version; None before the first batch."""
-        return progress_of(self._batches.last, self.query.lastProgress, self.versions, self.census)
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait up to `seconds` for the stream to end; return True if it has ended. Raises the error that ended it."""
-        return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
-
-    def stop(self, *, finish: bool = False) -> None:
-        """Stop. A running batch is repeated when a new stream continues from the same checkpoint.
-
-        With `finish`, the running batch is completed and committed first, and no other begins.
-        """
-        if finish:
-            self._batches.is_ending = True
-            while self.query.isActive and self.query.status["isTriggerActive"]:
-                time.sleep(POLL_SECONDS)
-        self.query.stop()
-        self.versions.wait()
-
-
-def match_stream(
-    messages: DataFrame | MessageFiles,
-    subscriptions: DataFrame | Compiled | Artifact | ForwardingTable | None = None,
-    changes: str | os.PathLike[str] | Changes | None = None,
-    *,
-    sink: str | os.PathLike[str] | Sink | Callable[[DataFrame, DataFrame, StreamBatch], None],
-    checkpoint: str | os.PathLike[str],
-    by: By = "subscription",
-    template: Asked | None = None,
-    decoding: Decoding | None = None,
-    trigger: Mapping[str, Any] | None = None,
-    compact_after: int = 1000,
-    progress: Callable[[StreamProgress], None] | None = None,
-) -> Stream:
-    """Match a streaming DataFrame against subscriptions, and start to write the answers to a sink.
-
-    `messages` are as for `match`; with `decoding` they have a column `value` of JSON texts beside `message_id`. Of
-    `MessageFiles` a damaged file is rejected; with Spark's own file source it ends the stream. A new checkpoint starts
-    with `subscriptions`; an existing one continues with its own. `changes` is a directory of change records, or a
-    `ChangeTable`. `sink` is a directory for Parquet, another sink, or a function of matches, rejections and
-    `StreamBatch`. `trigger` holds the arguments of Spark's `trigger`, except `realTime` and `continuous`. `progress` is
-    called after every batch.
-    """
-    _check_trigger(trigger)
-    place = checkpoint_place(os.fspath(checkpoint))
-    files = None
-    if isinstance(messages, MessageFiles):
-        files, decoding = messages, messages.decoding if decoding is None else decoding
-        messages = files.stream(place)
-    _check(messages, by, decoding, subscriptions, template)
-    session = messages.sparkSession
-    taken = _sink_of(sink)
-    source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
-
-    def compact(version: Version, artifacts: str) -> Artifact:
-        made = partial(compact_version, version=version, place=versions.place.where, artifacts=artifacts)
-        about = session.range(0, 1, 1, 1).mapInArrow(made, "about string").collect()[0]["about"]
-        return Artifact.of(json.loads(about))
-
-    def check(attributes: set[str]) -> None:
-        if decoding is None:
-            attribute_columns(messages, attributes)
-
-    versions = Versions(place, source, compact, check, compact_after)
-    taken.begin(versions.id)
-    versions.begin(lambda artifacts: _first(subscriptions, artifacts, template))
-    if decoding is None:
-        check(set(versions.current.attributes))
-    batches = _Batches(versions, taken, by, decoding, progress, None if files is None else (files, place))
-    writer = messages.writeStream.foreachBatch(batches.run).option("checkpointLocation", place.where)
-    if trigger:
-        writer = writer.trigger(**trigger)
-    query = writer.start()
-    batches.query = query
-    return Stream(query, batches)
-
-
-def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscriptions: Any, template: Any) -> None:
-    if not messages.isStreaming:
-        raise ContradaError("messages are a table; match_stream needs a stream, use match")
-    if by not in ("subscription", "subscriber"):
-        raise ContradaError(f'by: need "subscription" or "subscriber", got {by!r:.60}')
-    if type(messages).__module__.startswith("pyspark.sql.connect"):
-        raise ContradaError("streams do not work with Spark Connect; use a classic Spark session")
-    needed = (ID,) if decoding is None else (ID, TEXT)
-    for name in needed:
-        if name not in messages.columns:
-            raise FormatError(f"messages need column {name!r}; columns: {', '.join(messages.columns)}")
-    if template is not None and (
-        subscriptions is None or isinstance(subscriptions, Compiled | Artifact | ForwardingTable)
-    ):
-        raise ContradaError("template needs rows of subscriptions as a DataFrame")
-
-
-def _check_trigger(trigger: Mapping[str, Any] | None) -> None:
-    """Raise for triggers without `foreachBatch`, in which a batch gets its version."""
-    for name in ("realTime", "continuous"):
-        if trigger and name in trigger:
-            raise ContradaError(f"trigger {name!r} does not support foreachBatch; use another trigger")
-
-
-def _sink_of(sink: Any) -> Sink:
-    if isinstance(sink, str | os.PathLike):
-        return ParquetSink(sink)
-    if hasattr(sink, "write") and hasattr(sink, "begin"):
-        taken: Sink = sink
-        return taken
-    if callable(sink):
-        return CallSink(sink)
-    raise ContradaError(f"sink: need a directory, a sink or a function, got {sink!r:.60}")
-
-
-def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifact:
-    """Return the table that a new stream starts with."""
-    if subscriptions is None:
-        return publish(ForwardingTable(), artifacts, key_type="string", subscriber_type="string")
-    if isinstance(subscriptions, ForwardingTable):
-        return publish(subscriptions, artifacts)
-    if not isinstance(subscriptions, Artifact | PartitionedArtifact | Compiled):
-        subscriptions = compile(subscriptions, artifacts, template=template, plan="broadcast")
-    artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
-    if isinstance(artifact, PartitionedArtifact):
-        raise ContradaError('a stream needs the whole table on every executor; compile it with plan="broadcast"')
-    return artifact
 
 
 class _BatchCounts(NamedTuple):
@@ -191,24 +53,52 @@ class _BatchCounts(NamedTuple):
     damage: Mapping[str, str]  # rejected files with reasons; each counts as one rejected message
 
 
-@dataclass
-class _Batches:
-    """Runs every batch, in the driver."""
+class Stream:
+    """A running stream; `query` is Spark's own handle on it, `versions` are those of its subscriptions.
 
-    versions: Versions
-    sink: Sink
-    by: By
-    decoding: Decoding | None
-    told: Callable[[StreamProgress], None] | None
-    files: tuple[MessageFiles, Storage] | None  # with the checkpoint, which lists the files of a batch
-    last: tuple[StreamBatch, float] | None = None
-    census: Census = field(default_factory=Census)
-    query: StreamingQuery | None = None
-    is_ending: bool = False
+    `census` counts tested attributes and messages since this process started the stream.
+    """
 
-    def run(self, messages: DataFrame, number: int) -> None:
+    query: StreamingQuery  # set when the stream has started, which may be after its first batch
+
+    def __init__(
+        self,
+        versions: Versions,
+        sink: Sink,
+        by: By,
+        decoding: Decoding | None,
+        told: Callable[[StreamProgress], None] | None,
+        files: tuple[MessageFiles, Storage] | None,  # with the checkpoint, which lists the files of a batch
+    ) -> None:
+        self.versions, self.census = versions, Census()
+        self._sink, self._by, self._decoding, self._told, self._files = sink, by, decoding, told, files
+        self._last: tuple[StreamBatch, float] | None = None
+        self._is_ending = False
+
+    def progress(self) -> StreamProgress | None:
+        """Return the last batch, rates, lag and version; None before the first batch."""
+        told = self.query.lastProgress if hasattr(self, "query") else None
+        return progress_of(self._last, told, self.versions, self.census)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait up to `seconds` for the stream to end; return True if it has ended. Raises the error that ended it."""
+        return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
+
+    def stop(self, *, finish: bool = False) -> None:
+        """Stop. A running batch is repeated when a new stream continues from the same checkpoint.
+
+        With `finish`, the running batch is completed and committed first, and no other begins.
+        """
+        if finish:
+            self._is_ending = True
+            while self.query.isActive and self.query.status["isTriggerActive"]:
+                time.sleep(POLL_SECONDS)
+        self.query.stop()
+        self.versions.wait()
+
+    def _run(self, messages: DataFrame, number: int) -> None:
         """Match a batch against its version, and write the answers to the sink."""
-        if self.is_ending:
+        if self._is_ending:
             raise ContradaError(f"the stream is stopping; batch {number} runs again at the next start")
         began = time.perf_counter()
         self.versions.committed(number)  # Spark begins a batch after the earlier ones are committed
@@ -222,23 +112,22 @@ class _Batches:
             good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
             bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
             self.versions.check_driver()
-            self.sink.write(good, _with_files(bad, counted.damage, version.number), batch)
+            self._sink.write(good, _with_files(bad, counted.damage, version.number), batch)
         finally:
             answers.unpersist()
         for text in counted.censuses:
             self.census.merge(text)
-        self.last = (batch, time.perf_counter() - began)
-        if self.told is not None:
-            latest = None if self.query is None else self.query.lastProgress
-            report = progress_of(self.last, latest, self.versions, self.census)
+        self._last = (batch, time.perf_counter() - began)
+        if self._told is not None:
+            report = self.progress()
             assert report is not None
-            self.told(report)
+            self._told(report)
 
     def _counted(self, messages: DataFrame, number: int, version: Version) -> _BatchCounts:
         """Match a batch; look for damaged files if it fails, or if some of its files gave no rows."""
-        if self.files is None:
+        if self._files is None:
             return self._count(messages, version)
-        files, checkpoint = self.files
+        files, checkpoint = self._files
         uris = files_of_batch(checkpoint, number)
         damage = Damage(files, messages.sparkSession, lambda frame: self._sent(frame, version)[0])
         try:
@@ -272,7 +161,7 @@ class _Batches:
     def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
         """Return the columns for tasks (id, attributes or text, file), and the names of the attributes."""
         file = [FILE] if FILE in messages.columns else []
-        if self.decoding is None:
+        if self._decoding is None:
             columns = attribute_columns(messages, version.attributes)
             own = [*columns.values(), *file]
             return messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own)))), tuple(columns)
@@ -283,16 +172,119 @@ class _Batches:
         """Return lists of matches, rejections and counts of the messages."""
         has_files = FILE in messages.columns
         sent, columns = self._sent(messages, version)
-        ids = messages.select(ID).schema if self.decoding is None else StructType().add(ID, "string")
+        ids = messages.select(ID).schema if self._decoding is None else StructType().add(ID, "string")
         ids[ID].nullable = True
-        schema = answer_schema(ids, name_types(version.artifact), self.by, FURTHER)
+        schema = answer_schema(ids, name_types(version.artifact), self._by, FURTHER)
         # If files may be damaged, tasks read their CRS, where C++ code can crash a worker only.
         systems = declared_systems(messages, columns) if has_files else frame_systems(messages, columns)
         work = TaskOrders(
-            version._replace(state=None), self.versions.place.where, self.by, columns, self.decoding,
-            self.versions.retired, systems, has_files, has_files and self.decoding is None,
+            version._replace(state=None), self.versions.place.where, self._by, columns, self._decoding,
+            self.versions.retired, systems, has_files,
         )  # fmt: skip
         return sent.mapInArrow(partial(match_version, work=work), schema)
+
+
+def match_stream(
+    messages: DataFrame | MessageFiles,
+    subscriptions: DataFrame | Compiled | Artifact | ForwardingTable | None = None,
+    changes: str | os.PathLike[str] | Changes | None = None,
+    *,
+    sink: str | os.PathLike[str] | Sink | Callable[[DataFrame, DataFrame, StreamBatch], None],
+    checkpoint: str | os.PathLike[str],
+    by: By = "subscription",
+    template: Asked | None = None,
+    decoding: Decoding | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    compact_after: int = 1000,
+    progress: Callable[[StreamProgress], None] | None = None,
+) -> Stream:
+    """Match a streaming DataFrame against subscriptions, and start to write the answers to a sink.
+
+    `messages` are as for `match`; with `decoding` they have a column `value` of JSON texts beside `message_id`. Of
+    `MessageFiles` a damaged file is rejected; with Spark's own file source it ends the stream. A new checkpoint starts
+    with `subscriptions`; an existing one continues with its own. `changes` is a directory of change records, or a
+    `ChangeTable`. `sink` is a directory for Parquet, another sink, or a function of matches, rejections and
+    `StreamBatch`. `trigger` holds the arguments of Spark's `trigger`, except `realTime` and `continuous`. `progress` is
+    called after every batch.
+    """
+    _check_trigger(trigger)
+    if not os.fspath(checkpoint):
+        raise ContradaError("checkpoint: need a directory or URI for this stream alone")
+    place = Storage(checkpoint)
+    files = None
+    if isinstance(messages, MessageFiles):
+        files, decoding = messages, messages.decoding if decoding is None else decoding
+        messages = files.stream(place)
+    _check(messages, by, decoding, subscriptions, template)
+    session = messages.sparkSession
+    taken = _sink_of(sink)
+    source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
+
+    def compact(version: Version, artifacts: str) -> Artifact:
+        made = partial(compact_version, version=version, place=versions.place.where, artifacts=artifacts)
+        about = session.range(0, 1, 1, 1).mapInArrow(made, "about string").collect()[0]["about"]
+        return Artifact.of(json.loads(about))
+
+    def check(attributes: set[str]) -> None:
+        if decoding is None:
+            attribute_columns(messages, attributes)
+
+    versions = Versions(place, source, compact, check, compact_after)
+    taken.begin(versions.id)
+    versions.begin(lambda artifacts: _first(subscriptions, artifacts, template))
+    if decoding is None:
+        check(set(versions.current.attributes))
+    stream = Stream(versions, taken, by, decoding, progress, None if files is None else (files, place))
+    writer = messages.writeStream.foreachBatch(stream._run).option("checkpointLocation", place.where)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    stream.query = writer.start()
+    return stream
+
+
+def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscriptions: Any, template: Any) -> None:
+    if not messages.isStreaming:
+        raise ContradaError("messages are a table; match_stream needs a stream, use match")
+    if by not in ("subscription", "subscriber"):
+        raise ContradaError(f'by: need "subscription" or "subscriber", got {by!r:.60}')
+    if type(messages).__module__.startswith("pyspark.sql.connect"):
+        raise ContradaError("streams do not work with Spark Connect; use a classic Spark session")
+    for name in (ID,) if decoding is None else (ID, TEXT):
+        if name not in messages.columns:
+            raise FormatError(f"messages need column {name!r}; columns: {', '.join(messages.columns)}")
+    if template is not None and isinstance(subscriptions, Compiled | Artifact | ForwardingTable | None):
+        raise ContradaError("template needs rows of subscriptions as a DataFrame")
+
+
+def _check_trigger(trigger: Mapping[str, Any] | None) -> None:
+    """Raise for triggers without `foreachBatch`, in which a batch gets its version."""
+    for name in ("realTime", "continuous"):
+        if trigger and name in trigger:
+            raise ContradaError(f"trigger {name!r} does not support foreachBatch; use another trigger")
+
+
+def _sink_of(sink: Any) -> Sink:
+    if isinstance(sink, str | os.PathLike):
+        return ParquetSink(sink)
+    if hasattr(sink, "write") and hasattr(sink, "begin"):
+        return cast(Sink, sink)
+    if callable(sink):
+        return CallSink(sink)
+    raise ContradaError(f"sink: need a directory, a sink or a function, got {sink!r:.60}")
+
+
+def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifact:
+    """Return the table that a new stream starts with."""
+    if subscriptions is None:
+        return publish(ForwardingTable(), artifacts, key_type="string", subscriber_type="string")
+    if isinstance(subscriptions, ForwardingTable):
+        return publish(subscriptions, artifacts)
+    if not isinstance(subscriptions, Artifact | PartitionedArtifact | Compiled):
+        subscriptions = compile(subscriptions, artifacts, template=template, plan="broadcast")
+    artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
+    if isinstance(artifact, PartitionedArtifact):
+        raise ContradaError('a stream needs the whole table on every executor; compile it with plan="broadcast"')
+    return artifact
 
 
 def _with_files(rejected: DataFrame, damage: Mapping[str, str], version: int) -> DataFrame:
@@ -301,6 +293,3 @@ def _with_files(rejected: DataFrame, damage: Mapping[str, str], version: int) ->
         return rejected
     rows = [(None, plain_text(f"{path_of(uri)}: {damage[uri]}"), None, version) for uri in sorted(damage)]
     return rejected.union(rejected.sparkSession.createDataFrame(rows, rejected.schema))
-
-
-__all__ = ["ChangeTable", "Stream", "match_stream"]

@@ -10,25 +10,26 @@ once become a new table in the driver, without a segment, while batches go on.
 from __future__ import annotations
 
 import json
+import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from contrada.errors import ContradaError, TableError
-from contrada.formats.records import Rejected
 from contrada.matching import ForwardingTable
 from contrada.pipeline import manifests
 from contrada.pipeline.artifact_cache import cache_home, open_copy
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.storage import Storage
-from contrada.pipeline.stream.background import Background
 from contrada.pipeline.stream.changes import Applied, Changes, News, apply_changes, apply_segment
 
 FOLDER = "contrada"
 FOLDERS = ("", "versions", "segments", "batches", "rejected_changes", "artifacts")
 MAX_SEGMENT_RECORDS = 500  # records; more are applied in the background, since each takes milliseconds
 MAX_RETIRED_TABLES = 100  # removed tables reported to executors; a missed copy goes when it has been unused for long
+T = TypeVar("T")
 Compact = Callable[["Version", str], Artifact]  # arguments: a version, and the directory of artifacts
 
 
@@ -49,22 +50,16 @@ class Version(NamedTuple):
 
 
 FIELDS: dict[str, manifests.Check] = {
-    "number": manifests.count,
+    **dict.fromkeys(("number", "changes", "subscriptions"), manifests.count),
     "artifact": Artifact.of,
     "segments": manifests.list_of(manifests.count),
-    "changes": manifests.count,
     "attributes": manifests.list_of(manifests.text),
-    "subscriptions": manifests.count,
     "state": manifests.anything,
 }
 
 
-class Prepared(NamedTuple):
-    """Many changes as a table: the result of the changes, and the state after them."""
-
-    artifact: Artifact
-    applied: Applied
-    state: Any
+# Many changes as a table: the result of the changes, and the state after them.
+Prepared = tuple[Artifact, Applied, Any]
 
 
 class Versions:
@@ -86,8 +81,8 @@ class Versions:
         self._artifacts = f"{self.place.where}/artifacts"
         self._changes, self._compact, self._check, self._compact_after = changes, compact, check, compact_after
         # At most one of the two is set: a table is made either of the version before the changes, or of the changes.
-        self._compaction: tuple[Version, Background[Artifact]] | None = None
-        self._preparation: Background[Prepared] | None = None
+        self._compaction: tuple[Version, Future[Artifact]] | None = None
+        self._preparation: Future[Prepared] | None = None
         self._is_beginning = True
         self._driver = uuid.uuid4().hex
         self._retired: dict[str, None] = {}
@@ -136,8 +131,7 @@ class Versions:
         """Open a version's table for the driver, which validates changes with it; memory-mapped and not shared."""
         opened = open_copy(version.artifact, cache_home() / "tables")
         self._use = opened.use
-        for number in version.segments:
-            apply_segment(opened.table, segment(self.place, number))
+        apply_segments(opened.table, self.place, version.segments)
         return opened.table
 
     # Batches
@@ -173,11 +167,9 @@ class Versions:
                 return
             if self._compaction is not None:
                 return
-            self._preparation = Background(partial(self._prepared, news))
-        if waits:  # changes from before this driver started count from its first batch on
-            self._preparation.wait()
-        if not self._preparation.is_running:
-            self._take_prepared(self._preparation.result())
+            self._preparation = in_background(partial(self._prepared, news))
+        if waits or self._preparation.done():  # changes from before this driver started count from its first batch on
+            self._take_prepared(*self._preparation.result())
 
     def _take_news(self, news: News) -> None:
         """Make a version of a few changes, by a new segment."""
@@ -187,51 +179,45 @@ class Versions:
             return
         made = self._applied(news)
         last = self.current
-        number, segments = last.number + 1, last.segments
-        self._keep_rejected(number, made.rejected)
+        number, segments, changes = last.number + 1, last.segments, last.changes + len(made.changes)
         if made.changes:
             lines = "".join(f"{change.line()}\n" for change in made.changes)
             self.place.write(f"segments/{number}.ndjson", lines.encode())
             segments = (*segments, number)
-        attributes, changes = self._attributes(made), last.changes + len(made.changes)
-        self._put(Version(number, last.artifact, segments, changes, attributes, len(self._table), news.state))
+        self._put_changes(Version(number, last.artifact, segments, changes, (), len(self._table), news.state), made)
 
     def _applied(self, news: News) -> Applied:
         types = self.current.artifact.key_type, self.current.artifact.subscriber_type
         return apply_changes(self._table, news.records, types, self._check)
 
-    def _attributes(self, made: Applied) -> tuple[str, ...]:
-        return tuple(sorted({*self.current.attributes, *made.attributes}))
-
     def _prepared(self, news: News) -> Prepared:
         """Build a table of all subscriptions with many changes applied; runs in the background."""
         made, old = self._applied(news), self.current.artifact
         types = {"key_type": old.key_type, "subscriber_type": old.subscriber_type}
-        return Prepared(publish(self._table, self._artifacts, **types), made, news.state)
+        return publish(self._table, self._artifacts, **types), made, news.state
 
-    def _take_prepared(self, done: Prepared) -> None:
+    def _take_prepared(self, artifact: Artifact, made: Applied, state: Any) -> None:
         """Make a version of a prepared table."""
         self._preparation = None
-        number = self.current.number + 1
-        self._keep_rejected(number, done.applied.rejected)
-        attributes = self._attributes(done.applied)
-        self._put(Version(number, done.artifact, (), 0, attributes, done.artifact.subscriptions, done.state))
+        self._put_changes(Version(self.current.number + 1, artifact, (), 0, (), artifact.subscriptions, state), made)
         self._table = self._opened(self.current)
 
-    def _keep_rejected(self, number: int, rejected: list[Rejected]) -> None:
-        self.rejected += len(rejected)
-        if rejected:
-            lines = "".join(json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejected)
-            self.place.write(f"rejected_changes/{number}.ndjson", lines.encode(errors="replace"))
+    def _put_changes(self, version: Version, made: Applied) -> None:
+        """Store the version that changes made, with the attributes that they add, and the rejected changes."""
+        self.rejected += len(made.rejected)
+        if made.rejected:
+            lines = "".join(json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in made.rejected)
+            self.place.write(f"rejected_changes/{version.number}.ndjson", lines.encode(errors="replace"))
+        self._put(version._replace(attributes=tuple(sorted({*self.current.attributes, *made.attributes}))))
 
     # Compaction
 
     def _take_compaction(self) -> None:
         """Replace the older table and its segments by the compacted table; the version number stays."""
-        if self._compaction is None or self._compaction[1].is_running:
+        if self._compaction is None or not self._compaction[1].done():
             return
         (version, done), self._compaction = self._compaction, None
-        if done.error is not None:  # from Spark or a store: continue with the current table
+        if done.exception() is not None:  # from Spark or a store: continue with the current table
             self.failed_compactions += 1
             return
         self.compactions += 1
@@ -243,26 +229,24 @@ class Versions:
     def _begin_compaction(self) -> None:
         is_free = self._compaction is None and self._preparation is None
         if is_free and self.current.changes >= self._compact_after:
-            made = partial(self._compact, self.current, self._artifacts)
-            self._compaction = self.current, Background(made)
+            self._compaction = self.current, in_background(partial(self._compact, self.current, self._artifacts))
 
     def wait(self) -> None:
         """Wait until no table is being built."""
-        if self._compaction is not None:
-            self._compaction[1].wait()
-        if self._preparation is not None:
-            self._preparation.wait()
+        compaction = None if self._compaction is None else self._compaction[1]
+        running: list[Future[Any] | None] = [self._preparation, compaction]
+        wait([work for work in running if work is not None])
 
     # Removal
 
     def committed(self, batch: int) -> None:
         """Remove the files that only batches before `batch` needed."""
         self.check_driver()  # another driver may need files unknown to this one
+        kept = {self.current.number}
         for number in self._numbers("batches"):
             if number < batch:
                 self.place.remove(f"batches/{number}.json")
-        kept = {self.current.number}
-        for number in self._numbers("batches"):
+                continue
             told = self.place.fields(f"batches/{number}.json", {"version": manifests.count})
             kept.add(0 if told is None else told["version"])
         numbers = self._numbers("versions")
@@ -282,9 +266,9 @@ class Versions:
             return
         if self._compaction is not None:
             compaction = self._compaction[1]
-            if compaction.is_running:
+            if not compaction.done():
                 return
-            if compaction.error is None:
+            if compaction.exception() is None:
                 used.add(compaction.result().digest)
         for digest in self.place.names("artifacts"):
             if manifests.is_digest(digest) and digest not in used:
@@ -311,8 +295,24 @@ def segment(place: Storage, number: int) -> bytes:
     return lines
 
 
-def checkpoint_place(checkpoint: str) -> Storage:
-    """Return the storage of a checkpoint; an empty name is a ContradaError."""
-    if not checkpoint:
-        raise ContradaError("checkpoint: need a directory or URI for this stream alone")
-    return Storage(checkpoint)
+def apply_segments(table: ForwardingTable, place: Storage, numbers: Iterable[int]) -> int:
+    """Apply segments to a table; return the number of their subscriptions."""
+    return sum(apply_segment(table, segment(place, number)) for number in numbers)
+
+
+def in_background(function: Callable[[], T]) -> Future[T]:
+    """Run a function in a daemon thread, which the end of the process does not wait for.
+
+    >>> in_background(lambda: 7).result()
+    7
+    """
+    future = Future[T]()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except Exception as error:  # any error is raised again by `result`
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.messages import message_of
-from contrada.geometry import Crs
 from contrada.matching.answer import By
 from contrada.matching.census import Census
 from contrada.matching.store.storage import SavedNames
@@ -22,9 +22,8 @@ from contrada.pipeline.artifact_cache import OpenTable, cache_home, open_copy, r
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.storage import Storage, path_of
-from contrada.pipeline.stream.changes import apply_segment
-from contrada.pipeline.stream.version_log import Version, segment
-from contrada.pipeline.systems import NO_SYSTEMS, file_systems, named_columns
+from contrada.pipeline.stream.version_log import Version, apply_segments
+from contrada.pipeline.systems import NO_SYSTEMS, Systems, file_systems, named_columns
 
 FURTHER = {"raw": "string", "messages": "int64", "census": "string", "file": "string"}  # columns of answers
 FILE = "__file"  # column with the URI of a message's file
@@ -53,9 +52,8 @@ class TaskOrders(NamedTuple):
     names: tuple[str, ...]  # attributes in the columns after the id
     decoding: Decoding | None  # set if one column of texts replaces them
     retired: tuple[str, ...]  # tables no longer needed
-    systems: Mapping[str, Crs] = NO_SYSTEMS  # of the columns that name one
-    has_files: bool = False  # the last column is FILE, and the task reports the files it saw
-    has_systems: bool = False  # the files name the CRS of their columns
+    systems: Systems = NO_SYSTEMS  # of the columns that name one
+    has_files: bool = False  # the last column is FILE: the task reports the files it saw, which may name a CRS
 
 
 class Ready(NamedTuple):
@@ -89,75 +87,56 @@ def ready_table(version: Version, place: str) -> Ready:
         held = Ready(open_copy(version.artifact, cache_home() / "tables"), digest, (), 0, {})
     elif held.segments == version.segments:
         return held
-    added = held.added
     _READY = None  # if a segment cannot be read, the table is between two versions
-    for number in version.segments[len(held.segments) :]:
-        added += apply_segment(held.opened.table, segment(Storage(place), number))
-    _READY = Ready(held.opened, digest, version.segments, added, {})
+    added = apply_segments(held.opened.table, Storage(place), version.segments[len(held.segments) :])
+    _READY = Ready(held.opened, digest, version.segments, held.added + added, {})
     return _READY
 
 
 def compact_version(batches: Iterator[Any], version: Version, place: str, artifacts: str) -> Iterator[Any]:
-    """Merge table and segments of a version into a new artifact, in one task; yield one row about it as JSON."""
-    for _ in batches:
-        pass
-    opened = open_copy(version.artifact, cache_home() / "tables")
-    try:
-        for number in version.segments:
-            apply_segment(opened.table, segment(Storage(place), number))
-        old = version.artifact
+    """Merge table and segments of a version into a new artifact, in one task; yield one row about it as JSON.
+
+    The batches, which hold nothing, are read first.
+    """
+    list(batches)
+    old = version.artifact
+    opened = open_copy(old, cache_home() / "tables")
+    with closing(opened.use):
+        apply_segments(opened.table, Storage(place), version.segments)
         made = publish(opened.table, artifacts, key_type=old.key_type, subscriber_type=old.subscriber_type)
-    finally:
-        opened.use.close()
     yield pa.record_batch([pa.array([json.dumps(made._asdict())])], ["about"])
 
 
 def match_version(batches: Iterator[Any], work: TaskOrders) -> Iterator[Any]:
     """Match batches of an id and attributes, or of an id and a text; yield matches, rejections and counts."""
-    task: _VersionTask | None = None
-    for batch in batches:
-        task = task or _VersionTask(work)
-        yield from task.match(batch)
-        id_type = batch.column(0).type
-    if task is not None:
-        yield from task.report(id_type)
-
-
-class _VersionTask:
-    """Matches and counts the messages of one task."""
-
-    def __init__(self, work: TaskOrders) -> None:
-        ready = ready_table(work.version, work.place)
-        self._work, self._table = work, ready.opened.table
-        self._writer = ready.writer(work.version.artifact, work.by)
-        self._slices, self._census = Slices(), Census(self._table.asked_kinds())
-        self._messages, self._files = 0, dict[str, None]()
-        for digest in work.retired:
-            remove_copy(digest, cache_home() / "tables")
-
-    def match(self, batch: Any) -> Iterator[Any]:
-        """Yield the matches and rejections of a batch."""
-        self._messages += batch.num_rows
-        if self._work.has_files:
-            self._files |= dict.fromkeys(batch.column(batch.num_columns - 1).unique().to_pylist())
+    first = next(batches, None)
+    if first is None:
+        return
+    ready, count, files = ready_table(work.version, work.place), 0, dict[str, None]()
+    table, slices, writer = ready.opened.table, Slices(), ready.writer(work.version.artifact, work.by)
+    census = Census(table.asked_kinds())
+    for digest in work.retired:
+        remove_copy(digest, cache_home() / "tables")
+    for batch in chain([first], batches):
+        count += batch.num_rows
+        if work.has_files:
+            files |= dict.fromkeys(batch.column(batch.num_columns - 1).unique().to_pylist())
         bad: dict[int, str] = {}
-        ids, groups = (_columns if self._work.decoding is None else _decoded)(batch, self._work, bad)
+        ids, groups = (_columns if work.decoding is None else _decoded)(batch, work, bad)
         for places, messages in groups:
-            self._census.add(messages)
-            for start, answer in self._slices.match(self._table, messages, self._work.by):
+            census.add(messages)
+            for start, answer in slices.match(table, messages, work.by):
                 own = places[start : start + answer.asked]
-                yield from self._writer.matches(ids.take(pa.array(own)), answer)
+                yield from writer.matches(ids.take(pa.array(own)), answer)
                 bad |= {int(own[row]): reason for row, reason in answer.rejected.items()}
         raw = {}
-        if bad and self._work.decoding is not None:
+        if bad and work.decoding is not None:
             texts = [_text(text) if row in bad else None for row, text in enumerate(batch.column(1).to_pylist())]
             raw["raw"] = pa.array(texts, pa.string())
-        yield from self._writer.rejections(ids, dict(sorted(bad.items())), **raw)
-
-    def report(self, id_type: Any) -> Iterator[Any]:
-        """Yield the number of messages with the census of their attributes, and their files."""
-        yield self._writer.rows(pa.nulls(1, id_type), messages=[self._messages], census=[self._census.to_json()])
-        yield self._writer.rows(pa.nulls(len(self._files), id_type), file=list(self._files))
+        yield from writer.rejections(ids, dict(sorted(bad.items())), **raw)
+    id_type = first.column(0).type
+    yield writer.rows(pa.nulls(1, id_type), messages=[count], census=[census.to_json()])
+    yield writer.rows(pa.nulls(len(files), id_type), file=list(files))
 
 
 Group = tuple[NDArray[np.int64], Any]  # places of messages in a batch, and the messages
@@ -166,7 +145,10 @@ Group = tuple[NDArray[np.int64], Any]  # places of messages in a batch, and the 
 def _columns(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, list[Group]]:
     """Return ids and messages given as columns; a file whose CRS cannot be read has its messages added to `bad`."""
     groups: list[Group] = []
-    for places in _rows_by_file(batch, work):
+    # The CRS may depend on the file, so the rows are cut where the file changes.
+    files = batch.column(batch.num_columns - 1).to_pylist() if work.has_files else [None] * batch.num_rows
+    for _, numbers in groupby(range(batch.num_rows), files.__getitem__):
+        places = np.array(list(numbers))
         rows = batch.slice(places[0], len(places))
         try:
             groups.append((places, named_columns(rows, work.names, _systems(rows, work), 1)))
@@ -175,16 +157,9 @@ def _columns(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, li
     return batch.column(0), groups
 
 
-def _rows_by_file(batch: Any, work: TaskOrders) -> Iterator[NDArray[np.int64]]:
-    """Yield the rows of a batch, cut where the file changes if the CRS depends on the file."""
-    files = batch.column(batch.num_columns - 1).to_pylist() if work.has_systems else [None] * batch.num_rows
-    for _, rows in groupby(range(batch.num_rows), files.__getitem__):
-        yield np.array(list(rows))
-
-
-def _systems(batch: Any, work: TaskOrders) -> Mapping[str, Crs]:
+def _systems(batch: Any, work: TaskOrders) -> Systems:
     """Return the CRS of the columns of messages, which come from one file."""
-    if not work.has_systems:
+    if not work.has_files:
         return work.systems
     own = file_systems(path_of(batch.column(batch.num_columns - 1)[0].as_py()))
     declared = {name: crs for name, crs in work.systems.items() if name not in own}

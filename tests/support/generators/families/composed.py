@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import shapely
 
-from generators.families.family import Pairs
+from generators.families.family import Maker, Pairs
 from generators.families.mosaic import UNIT, Census, Mosaic, partner_masks
 from generators.rings import Bools, Geometries, add_straight, drop_straight, redescribe
 
@@ -24,40 +24,58 @@ def any_mosaic(rng: np.random.Generator) -> Mosaic:
     return Mosaic.scattered(rng, int(rng.integers(8, 40)), int(rng.integers(4, 10)))
 
 
+def gathered(make: Maker) -> Maker:
+    """Make pairs of many mosaics together: `make` gives those of one, perhaps none."""
+
+    def gather(rng: np.random.Generator, count: int) -> Pairs:
+        a, b = np.empty(0, dtype=object), np.empty(0, dtype=object)
+        while len(a) < count:
+            more_a, more_b = make(rng, min(PER_MOSAIC, count))
+            a, b = np.concatenate([a, more_a]), np.concatenate([b, more_b])
+        return a[:count], b[:count]
+
+    return gather
+
+
+@gathered
 def mosaics(rng: np.random.Generator, count: int) -> Pairs:
     """Return unions of cells and their partners, straight vertices dropped or not on either side."""
-    return gather(rng, count, lambda rng, n: masked(rng, any_mosaic(rng), n))
+    return masked(rng, any_mosaic(rng), count)
 
 
-def holes(rng: np.random.Generator, count: int) -> Pairs:
-    """Return polygons with holes that touch neither shell nor each other, and partners."""
-    return structured(rng, count, lambda c: (c.parts == 1) & (c.holes > 0) & ~c.rings_touch, dense=True)
+@gathered
+def fans(rng: np.random.Generator, count: int) -> Pairs:
+    """Return regions of sectors around one point, and partners: many parts and holes meet there."""
+    return masked(rng, Mosaic.fan(rng, int(rng.integers(4, 40))), count)
 
 
-def holes_at_vertices(rng: np.random.Generator, count: int) -> Pairs:
-    """Return polygons whose holes touch the shell or each other at common vertices, and partners."""
-    return structured(rng, count, lambda c: (c.parts == 1) & (c.holes > 0) & c.rings_touch, dense=True)
+def structured(wanted: Callable[[Census], Bools], dense: bool = False, triangles: bool = False) -> Maker:
+    """Make regions that have the wanted structure, and partners without any condition."""
+
+    @gathered
+    def make(rng: np.random.Generator, count: int) -> Pairs:
+        mosaic = Mosaic.triangles(rng, int(rng.integers(4, 7))) if triangles else any_mosaic(rng)
+        masks = mosaic.random_masks(rng, 2 * count, 0.6 if dense else 0.05)
+        masks = masks[masks.any(axis=1)]
+        masks = masks[wanted(Census.of(mosaic.regions(masks)))]
+        masks = masks[rng.integers(0, len(masks), count)] if len(masks) else masks
+        return finished(rng, mosaic, masks, partner_masks(rng, mosaic, masks))
+
+    return make
+
+
+# Holes that touch neither shell nor each other; that touch at common vertices; parts apart; parts that touch at points.
+holes = structured(lambda c: (c.parts == 1) & (c.holes > 0) & ~c.rings_touch, dense=True)
+holes_at_vertices = structured(lambda c: (c.parts == 1) & (c.holes > 0) & c.rings_touch, dense=True)
+parts = structured(lambda c: (c.parts > 1) & ~c.parts_touch)
+touching_parts = structured(lambda c: c.parts_touch)
+straight_touching = structured(lambda c: c.straight_touch, dense=True, triangles=True)
 
 
 def holes_at_edges(rng: np.random.Generator, count: int) -> Pairs:
     """Return regions with a ring whose vertex lies in the middle of another ring's edge, and partners."""
-    a, b = structured(rng, count, lambda c: c.straight_touch, dense=True, triangles=True)
+    a, b = straight_touching(rng, count)
     return drop_straight(rng, a, 1.0), b
-
-
-def parts(rng: np.random.Generator, count: int) -> Pairs:
-    """Return regions of several parts that do not touch, and partners."""
-    return structured(rng, count, lambda c: (c.parts > 1) & ~c.parts_touch)
-
-
-def touching_parts(rng: np.random.Generator, count: int) -> Pairs:
-    """Return regions of several parts that touch at points, and partners."""
-    return structured(rng, count, lambda c: c.parts_touch)
-
-
-def fans(rng: np.random.Generator, count: int) -> Pairs:
-    """Return regions of sectors around one point, and partners: many parts and holes meet there."""
-    return gather(rng, count, lambda rng, n: masked(rng, Mosaic.fan(rng, int(rng.integers(4, 40))), n))
 
 
 def nested_parts(rng: np.random.Generator, count: int) -> Pairs:
@@ -75,56 +93,24 @@ def nested_parts(rng: np.random.Generator, count: int) -> Pairs:
     return finished(rng, mosaic, a, b)
 
 
-def fillers(rng: np.random.Generator, count: int) -> Pairs:
-    """Return regions with holes and what fills these holes exactly, wholly or in part."""
-    return gather(rng, count, filled)
+@gathered
+def nearly_equal(rng: np.random.Generator, count: int) -> Pairs:
+    """Return regions and the same but for up to two cells."""
+    mosaic = any_mosaic(rng)
+    a = mosaic.random_masks(rng, count)
+    a = a[a.sum(axis=1) > 2]
+    b = a.copy()
+    for _ in range(2):
+        row = np.flatnonzero(rng.random(len(a)) < 0.5)
+        b[row, rng.integers(0, len(mosaic), len(row))] ^= True
+    some = b.any(axis=1)
+    return sparse(rng, mosaic.regions(a[some])), sparse(rng, mosaic.regions(b[some]))
 
 
 def redescribed(rng: np.random.Generator, count: int) -> Pairs:
     """Return regions and the same but for up to two cells, with vertices added and rings turned."""
-
-    def nearly(rng: np.random.Generator, n: int) -> Pairs:
-        mosaic = any_mosaic(rng)
-        a = mosaic.random_masks(rng, n)
-        a = a[a.sum(axis=1) > 2]
-        b = a.copy()
-        for _ in range(2):
-            row = np.flatnonzero(rng.random(len(a)) < 0.5)
-            b[row, rng.integers(0, len(mosaic), len(row))] ^= True
-        some = b.any(axis=1)
-        return sparse(rng, mosaic.regions(a[some])), sparse(rng, mosaic.regions(b[some]))
-
-    a, b = gather(rng, count, nearly)
+    a, b = nearly_equal(rng, count)
     return a, redescribe(rng, add_straight(rng, b, 0.3))
-
-
-def gather(rng: np.random.Generator, count: int, make: Callable[[np.random.Generator, int], Pairs]) -> Pairs:
-    """Return pairs of many mosaics together; a mosaic may give none."""
-    a, b = np.empty(0, dtype=object), np.empty(0, dtype=object)
-    while len(a) < count:
-        more_a, more_b = make(rng, min(PER_MOSAIC, count))
-        a, b = np.concatenate([a, more_a]), np.concatenate([b, more_b])
-    return a[:count], b[:count]
-
-
-def structured(
-    rng: np.random.Generator,
-    count: int,
-    wanted: Callable[[Census], Bools],
-    dense: bool = False,
-    triangles: bool = False,
-) -> Pairs:
-    """Return regions that have the wanted structure, and partners without any condition."""
-
-    def selected(rng: np.random.Generator, n: int) -> Pairs:
-        mosaic = Mosaic.triangles(rng, int(rng.integers(4, 7))) if triangles else any_mosaic(rng)
-        masks = mosaic.random_masks(rng, 2 * n, 0.6 if dense else 0.05)
-        masks = masks[masks.any(axis=1)]
-        masks = masks[wanted(Census.of(mosaic.regions(masks)))]
-        masks = masks[rng.integers(0, len(masks), n)] if len(masks) else masks
-        return finished(rng, mosaic, masks, partner_masks(rng, mosaic, masks))
-
-    return gather(rng, count, selected)
 
 
 def masked(rng: np.random.Generator, mosaic: Mosaic, count: int) -> Pairs:
@@ -133,8 +119,9 @@ def masked(rng: np.random.Generator, mosaic: Mosaic, count: int) -> Pairs:
     return finished(rng, mosaic, masks, partner_masks(rng, mosaic, masks))
 
 
-def filled(rng: np.random.Generator, count: int) -> Pairs:
-    """Return pairs out of a region with holes, its holes, both together, and parts of these."""
+@gathered
+def fillers(rng: np.random.Generator, count: int) -> Pairs:
+    """Return regions with holes and what fills these holes exactly, wholly or in part."""
     mosaic = any_mosaic(rng)
     masks = mosaic.random_masks(rng, 3 * count, 0.5)
     gap = mosaic.around(rng, len(masks))

@@ -22,42 +22,48 @@ Map = Callable[[Floats], Floats]
 PER_MAP = 250  # pairs that go through one map, before another is drawn
 
 
-def shifted(rng: np.random.Generator, count: int) -> Pairs:
+def distorting(draw: Callable[[np.random.Generator], Map]) -> Maker:
+    """Make a family of what draws a map: small exact pairs go through maps, some hundreds through each."""
+
+    def make(rng: np.random.Generator, count: int) -> Pairs:
+        a, b = exact_pairs(rng, count)
+        for start in range(0, len(a), PER_MAP):
+            lot = slice(start, start + PER_MAP)
+            chosen = draw(rng)
+            a[lot], b[lot] = shapely.transform(a[lot], chosen), shapely.transform(b[lot], chosen)
+        return a, nudged(rng, b)
+
+    return make
+
+
+@distorting
+def shifted(rng: np.random.Generator) -> Map:
     """Return pairs a million away from the origin, in whole numbers and decimals, or 1e15 away."""
-
-    def draw(rng: np.random.Generator) -> Map:
-        if rng.random() < 0.2:
-            return lambda xy: xy + 1e15
-        offset = rng.choice([-1e6, 1e6], 2) + rng.integers(-50, 50, 2) * 0.1
-        step = float(rng.choice([1.0, 0.1, 1e-3]))
-        return lambda xy: xy * step + offset
-
-    return distorted(rng, count, draw)
+    if rng.random() < 0.2:
+        return lambda xy: xy + 1e15
+    offset = rng.choice([-1e6, 1e6], 2) + rng.integers(-50, 50, 2) * 0.1
+    step = float(rng.choice([1.0, 0.1, 1e-3]))
+    return lambda xy: xy * step + offset
 
 
 def scaled(factor: float) -> Maker:
     """Return the maker of pairs scaled by about the factor, half of them exactly, by a power of two."""
 
-    def make(rng: np.random.Generator, count: int) -> Pairs:
-        def draw(rng: np.random.Generator) -> Map:
-            exact = 2.0 ** round(np.log2(factor))
-            chosen = exact if rng.random() < 0.5 else factor * rng.uniform(1, 10)
-            offset = rng.integers(-3, 4, 2) * float(rng.choice([0, 100])) * factor
-            return lambda xy: xy * chosen + offset
-
-        return distorted(rng, count, draw)
-
-    return make
-
-
-def stretched(rng: np.random.Generator, count: int) -> Pairs:
-    """Return pairs whose coordinates k have become powers: magnitudes from 1e-90 to 1e110 in one region."""
-
+    @distorting
     def draw(rng: np.random.Generator) -> Map:
-        base = float(rng.choice([2.0, 3.0, 8.0]))
-        return lambda xy: exponential(xy, base)
+        exact = 2.0 ** round(np.log2(factor))
+        chosen = exact if rng.random() < 0.5 else factor * rng.uniform(1, 10)
+        offset = rng.integers(-3, 4, 2) * float(rng.choice([0, 100])) * factor
+        return lambda xy: xy * chosen + offset
 
-    return distorted(rng, count, draw)
+    return draw
+
+
+@distorting
+def stretched(rng: np.random.Generator) -> Map:
+    """Return pairs whose coordinates k have become powers: magnitudes from 1e-90 to 1e110 in one region."""
+    base = float(rng.choice([2.0, 3.0, 8.0]))
+    return lambda xy: exponential(xy, base)
 
 
 def exponential(xy: Floats, base: float) -> Floats:
@@ -68,50 +74,31 @@ def exponential(xy: Floats, base: float) -> Floats:
     return np.array(powers)[which].reshape(xy.shape)
 
 
-def rotated(rng: np.random.Generator, count: int) -> Pairs:
+@distorting
+def rotated(rng: np.random.Generator) -> Map:
     """Return pairs turned by any angle about the origin."""
-
-    def draw(rng: np.random.Generator) -> Map:
-        angle = rng.uniform(0, 2 * np.pi)
-        across, along = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
-        return lambda xy: xy[:, :1] * across + xy[:, 1:] * along
-
-    return distorted(rng, count, draw)
+    angle = rng.uniform(0, 2 * np.pi)
+    across, along = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+    return lambda xy: xy[:, :1] * across + xy[:, 1:] * along
 
 
-def tenths(rng: np.random.Generator, count: int) -> Pairs:
+@distorting
+def tenths(rng: np.random.Generator) -> Map:
     """Return pairs on multiples of 0.1 or another decimal step, as k * 0.1 or as the nearest float."""
-
-    def draw(rng: np.random.Generator) -> Map:
-        step = float(rng.choice([0.1, 0.01, 0.3, 0.7]))
-        nearest = rng.random() < 0.5
-        return lambda xy: np.round(xy * step, 2) if nearest else xy * step
-
-    return distorted(rng, count, draw)
+    step = float(rng.choice([0.1, 0.01, 0.3, 0.7]))
+    nearest = rng.random() < 0.5
+    return lambda xy: np.round(xy * step, 2) if nearest else xy * step
 
 
-def slivers(rng: np.random.Generator, count: int) -> Pairs:
+@distorting
+def slivers(rng: np.random.Generator) -> Map:
     """Return pairs squeezed to slivers by integer maps of determinant one, half of them then rounded."""
-
-    def draw(rng: np.random.Generator) -> Map:
-        p, q = rng.integers(5, 3000, 2) * rng.choice([-1, 1], 2)
-        matrix = np.array([[1, p], [0, 1]]) @ np.array([[1, 0], [q, 1]])
-        if rng.random() < 0.5:
-            matrix = matrix.T
-        step = float(rng.choice([1.0, 0.1]))
-        return lambda xy: (xy @ matrix.T) * step
-
-    return distorted(rng, count, draw)
-
-
-def distorted(rng: np.random.Generator, count: int, draw: Callable[[np.random.Generator], Map]) -> Pairs:
-    """Return small exact pairs after maps that are drawn for some hundreds of them at a time."""
-    a, b = exact_pairs(rng, count)
-    for start in range(0, len(a), PER_MAP):
-        lot = slice(start, start + PER_MAP)
-        chosen = draw(rng)
-        a[lot], b[lot] = shapely.transform(a[lot], chosen), shapely.transform(b[lot], chosen)
-    return a, nudged(rng, b)
+    p, q = rng.integers(5, 3000, 2) * rng.choice([-1, 1], 2)
+    matrix = np.array([[1, p], [0, 1]]) @ np.array([[1, 0], [q, 1]])
+    if rng.random() < 0.5:
+        matrix = matrix.T
+    step = float(rng.choice([1.0, 0.1]))
+    return lambda xy: (xy @ matrix.T) * step
 
 
 def exact_pairs(rng: np.random.Generator, count: int) -> Pairs:

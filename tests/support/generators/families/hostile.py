@@ -9,7 +9,7 @@ import shapely
 
 from generators.families.family import Pairs
 from generators.families.shapes import HOSTILE
-from generators.rings import Geometries, redescribe
+from generators.rings import redescribe
 
 POOL = 60  # shapes of each call
 LARGE_SHARE = 0.1
@@ -41,24 +41,18 @@ def centred(shape: Any) -> Any:
 def partner(rng: np.random.Generator, shape: Any, other: Any) -> Any:
     """Return a region that has much to do with the shape; some are not valid."""
     kind = int(rng.integers(0, 10))
-    width = shape.bounds[2] - shape.bounds[0]
-    if kind == 0:
-        return shape
-    if kind in (1, 2):
+    if kind < 2:
         return with_fewer_rings(rng, shape)
-    if kind == 3:
+    if kind == 2:
         return filling(shape)
-    if kind == 4:
-        return shapely.transform(shape, lambda xy: xy * 2)
-    if kind == 5:
-        return shapely.transform(shape, lambda xy: xy + 2 * rng.integers(-3, 4, 2))
-    if kind == 6:
-        return shapely.transform(shape, lambda xy: xy + np.array([width * float(rng.integers(1, 3)), 0.0]))
-    if kind == 7:
+    if kind == 3:
         return shapely.box(*(np.array(shape.bounds) * rng.choice([1.0, 2.0, 2.0])))
-    if kind == 8:
-        return shapely.transform(shape, lambda xy: -xy)
-    return other
+    if kind == 4:
+        return other
+    width = shape.bounds[2] - shape.bounds[0]
+    aside, along = 2 * rng.integers(-3, 4, 2), np.array([width * rng.integers(1, 3), 0.0])
+    factor, shift = [(1, 0), (2, 0), (-1, 0), (1, aside), (1, along)][kind - 5]
+    return shapely.transform(shape, lambda xy: factor * xy + shift)
 
 
 def with_fewer_rings(rng: np.random.Generator, shape: Any) -> Any:
@@ -69,14 +63,18 @@ def with_fewer_rings(rng: np.random.Generator, shape: Any) -> Any:
         shapely.Polygon(part.exterior, [hole for hole in part.interiors if rng.random() < 0.6])
         for part in (kept if len(kept) else parts[:1])
     ]
-    return polygons[0] if len(polygons) == 1 else shapely.MultiPolygon(polygons)
+    return together(polygons)
 
 
 def filling(shape: Any) -> Any:
     """Return the holes of the shape as parts, or a frame around it if it has none."""
     holes = [shapely.Polygon(hole) for part in shapely.get_parts(shape) for hole in part.interiors]
     if holes:
-        return holes[0] if len(holes) == 1 else shapely.MultiPolygon(holes)
+        return together(holes)
     frame = shapely.box(*(2 * np.array(shape.bounds)))
-    shells: Geometries = shapely.get_parts(shape)
-    return shapely.Polygon(frame.exterior, [part.exterior for part in shells])
+    return shapely.Polygon(frame.exterior, [part.exterior for part in shapely.get_parts(shape)])
+
+
+def together(polygons: list[Any]) -> Any:
+    """Return one polygon as it is, several as a multipolygon."""
+    return polygons[0] if len(polygons) == 1 else shapely.MultiPolygon(polygons)

@@ -103,9 +103,9 @@ class Mosaic:
                 return ~masks & ~outside
             outside = grown
 
-    def random_masks(self, rng: np.random.Generator, count: int, least: float = 0.05, most: float = 0.95) -> Bools:
-        """Return regions of densities from least to most: scattered, with solid places, only those, small."""
-        noise = rng.random((count, len(self))) < rng.uniform(least, most, (count, 1))
+    def random_masks(self, rng: np.random.Generator, count: int, least: float = 0.05) -> Bools:
+        """Return regions of densities from least to 0.95: scattered, with solid places, only those, small."""
+        noise = rng.random((count, len(self))) < rng.uniform(least, 0.95, (count, 1))
         solid = self.around(rng, count) | (self.around(rng, count) & (rng.random((count, 1)) < 0.5))
         small = (noise | self.around(rng, count)) & reach(self.around(rng, count), self.touching)
         return np.choose(rng.integers(0, 4, (count, 1)), [noise, noise | solid, solid, small])
@@ -123,18 +123,9 @@ def reach(masks: Bools, neighbours: Bools) -> Bools:
 def partner_masks(rng: np.random.Generator, mosaic: Mosaic, masks: Bools) -> Bools:
     """Return a partner for each region, of a kind that is drawn: unrelated, within, beyond, apart, equal."""
     noise = rng.random(masks.shape) < rng.uniform(0.05, 0.95, (len(masks), 1))
-    kinds = [
-        noise,
-        masks & noise,
-        masks | noise,
-        ~masks & noise,
-        ~masks,
-        masks,
-        mosaic.erode(masks),
-        mosaic.erode(masks) & noise,
-        ~mosaic.dilate(masks) & noise,
-        ~mosaic.dilate(masks),
-    ]
+    inner, outer = mosaic.erode(masks), ~mosaic.dilate(masks)
+    kinds = [noise, masks, masks & noise, masks | noise, inner, inner & noise]
+    kinds += [~masks, ~masks & noise, outer, outer & noise]
     return np.choose(rng.integers(0, len(kinds), (len(masks), 1)), kinds)
 
 

@@ -64,8 +64,7 @@ def slivers(vertices: int) -> Floats:
     """Return thin triangles (n, 3, 2) side by side along a diagonal; the boxes of all of them overlap."""
     count = max(vertices // 4, 1)
     along = 8 * np.arange(count)[:, None, None] * np.array([1.0, -1.0])
-    triangles: Floats = along + np.array([(0.0, 0.0), (1.0, -1.0), (8.0 * count, 8.0 * count)])
-    return triangles
+    return np.asarray(along + np.array([(0.0, 0.0), (1.0, -1.0), (8.0 * count, 8.0 * count)]))
 
 
 def sliver_parts(vertices: int) -> Any:

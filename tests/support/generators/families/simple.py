@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import shapely
 
-from generators.families.family import Pairs
-from generators.rings import Bools, Floats, Geometries, add_straight, redescribe
+from generators.families.family import Maker, Pairs
+from generators.rings import Bools, Floats, Geometries, add_straight, redescribe, star_order
 
+ROUNDS = 16  # in which polygons are drawn, each with another number of vertices
 UNIT = 12  # the grid's step: halves, thirds and quarters are integers too
 
 Derive = Callable[[np.random.Generator, Floats], Floats]
@@ -21,9 +22,7 @@ def stars(rng: np.random.Generator, count: int, vertices: int, size: int) -> Flo
     Each has its first vertex anywhere; centre(polygons) lies within those that are simple.
     """
     points = (UNIT * rng.integers(0, size + 1, (count, vertices, 2))).astype(np.float64)
-    aside = points - centre(points)
-    order = np.argsort(np.arctan2(aside[..., 1], aside[..., 0]), axis=1)
-    return np.take_along_axis(points, order[..., None], axis=1)
+    return star_order(points, centre(points))
 
 
 def centre(polygons: Floats) -> Floats:
@@ -135,48 +134,34 @@ ALL: Sequence[Derive] = (
     about_vertex, about_centre, mirrored, slid, stepped, without_vertex, with_moved_vertex, on_edge,
     at_middle, at_vertex, unrelated, chosen_vertices, boxed, same,
 )  # fmt: skip
-WITH_EDGE: Sequence[Derive] = (without_vertex, with_moved_vertex, on_edge, same)
-WITH_VERTEX: Sequence[Derive] = (about_vertex, at_vertex, chosen_vertices)
 
 
-def coarse(rng: np.random.Generator, count: int) -> Pairs:
-    """Return polygons of three to nine vertices on grids of 0..4 to 0..8, and partners of all kinds."""
-    return derived(rng, count, (3, 9), ALL)
+def derived(vertices: tuple[int, int], derivations: Sequence[Derive]) -> Maker:
+    """Make polygons of so many vertices and what each derivation makes of its share of them."""
+
+    def make(rng: np.random.Generator, count: int) -> Pairs:
+        firsts, seconds = [], []
+        for _ in range(ROUNDS):
+            polygons = valid_stars(rng, -(-count // ROUNDS), int(rng.integers(vertices[0], vertices[1] + 1)))
+            lots = np.array_split(rng.permutation(len(polygons)), len(derivations))
+            for lot, derive in zip(lots, derivations, strict=True):
+                if len(lot):
+                    firsts.append(shapely.polygons(polygons[lot]))
+                    seconds.append(shapely.polygons(derive(rng, polygons[lot])))
+        return np.concatenate(firsts), reordered(rng, np.concatenate(seconds))
+
+    return make
 
 
-def triangles(rng: np.random.Generator, count: int) -> Pairs:
-    """Return triangles, and partners of all kinds."""
-    return derived(rng, count, (3, 3), ALL)
-
-
-def shared_edges(rng: np.random.Generator, count: int) -> Pairs:
-    """Return polygons that have a piece of an edge in common."""
-    return derived(rng, count, (4, 8), WITH_EDGE)
-
-
-def shared_vertices(rng: np.random.Generator, count: int) -> Pairs:
-    """Return polygons that have a vertex in common."""
-    return derived(rng, count, (3, 7), (*WITH_VERTEX, same))
-
-
-def derived(rng: np.random.Generator, count: int, vertices: tuple[int, int], derivations: Sequence[Derive]) -> Pairs:
-    """Return polygons of so many vertices and what each derivation makes of its share of them."""
-    firsts, seconds = [], []
-    rounds = 16
-    for _ in range(rounds):
-        polygons = valid_stars(rng, -(-count // rounds), int(rng.integers(vertices[0], vertices[1] + 1)))
-        lots = np.array_split(rng.permutation(len(polygons)), len(derivations))
-        for lot, derive in zip(lots, derivations, strict=True):
-            if len(lot):
-                firsts.append(shapely.polygons(polygons[lot]))
-                seconds.append(shapely.polygons(derive(rng, polygons[lot])))
-    return np.concatenate(firsts), reordered(rng, np.concatenate(seconds))
+coarse = derived((3, 9), ALL)
+triangles = derived((3, 3), ALL)
+shared_edges = derived((4, 8), (without_vertex, with_moved_vertex, on_edge, same))  # a piece of an edge in common
+shared_vertices = derived((3, 7), (about_vertex, at_vertex, chosen_vertices, same))  # a vertex in common
 
 
 def valid_stars(rng: np.random.Generator, count: int, vertices: int) -> Floats:
     """Return simple polygons on grids of several sizes."""
-    lots = [stars(rng, count, vertices, size) for size in rng.integers(4, 9, 2)]
-    polygons = np.concatenate(lots)
+    polygons = np.concatenate([stars(rng, count, vertices, size) for size in rng.integers(4, 9, 2)])
     simple: Bools = shapely.is_valid(shapely.polygons(polygons))
     return polygons[simple][:count]
 
