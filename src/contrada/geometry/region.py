@@ -80,7 +80,7 @@ class Region(Immutable):
         >>> Region.from_wkt("POLYGON((0 0, 1 0, 0 1, 0 0))").area
         0.5
         """
-        plain = wkb_of_plain_polygon(text) if isinstance(text, str) else None
+        plain = wkb_of_plain_polygon(text)
         quick = None if plain is None else cls._quick(plain, crs)
         return cls._from_raw(sources.raw_from_wkt([text]), crs, repair) if quick is None else quick
 

@@ -34,8 +34,6 @@ _VERTEX = rf"{_NUMBER}\s{_NUMBER}\s*+"
 _PLAIN_POLYGON = re.compile(rf"POLYGON\s*+\(\s*+\(({_VERTEX}(?:,{_VERTEX})*+)\)\s*+\)\Z", re.IGNORECASE)
 
 
-
-
 class Shapes(NamedTuple):
     """Shapely geometries, None where there is a fault, and the faults of the rows as in kernels/read/faults.py."""
 
@@ -133,13 +131,13 @@ def shapes_from_wkt(texts: Sequence[str | None], on_invalid: str = "ignore") -> 
     return _read("from_wkt", given[good], good, faults, on_invalid)
 
 
-def wkb_of_plain_polygon(text: str) -> bytes | None:
+def wkb_of_plain_polygon(text: Any) -> bytes | None:
     """Return the WKB of a polygon with one ring and plain numbers; None for every other text. Quicker than Shapely.
 
     >>> wkb_of_plain_polygon("POLYGON((0 0, 1 0, 0 1, 0 0))")[:9].hex(), wkb_of_plain_polygon("POINT(1 2)")
     ('010300000001000000', None)
     """
-    found = _PLAIN_POLYGON.match(text)
+    found = _PLAIN_POLYGON.match(text) if isinstance(text, str) else None
     if found is None:
         return None
     numbers = [float(number) for number in found[1].replace(",", " ").split()]

@@ -230,8 +230,8 @@ def _passing(
 ) -> NDArray[np.bool_]:
     """Return which pairs satisfy the residual constraints at `slot`."""
     if isinstance(checks, CustomResidual):
-        values = batch.custom.get(slot, {})
-        return checks.are_satisfied(filters, [values.get(row) for row in batch.rows[owners].tolist()])
+        own = batch.custom.get(slot, {})
+        return checks.are_satisfied(filters, [own.get(row) for row in batch.rows[owners].tolist()])
     pairs, entries = checks.entries_of(filters)
     passed = np.ones(len(owners), bool)
     column = batch.spatial.get(slot[0])

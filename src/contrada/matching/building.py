@@ -142,8 +142,6 @@ class TableBuilder:
         parts = in_halves(len(given), subscribe, ContradaError)
         return [given[part.start] for part in parts if part.error is not None]
 
-
-
     def _add_bound(self, rows: Any, numbers: NDArray[np.int64], template: Predicate) -> list[RejectedRow]:
         import pyarrow as pa
 
