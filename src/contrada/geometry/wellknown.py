@@ -31,7 +31,7 @@ _CURVED = re.compile(r"CURVE|CIRCULAR|SURFACE|TIN\b|TRIANGLE", re.IGNORECASE)
 
 
 class Shapes(NamedTuple):
-    """Shapely geometries, None where there is a fault, and the faults of the rows as in kernels/read/faults.py."""
+    """Shapely geometries, None where there is a fault, and the faults of the rows as in codes.py."""
 
     geometries: NDArray[np.object_]
     faults: NDArray[np.int64]
