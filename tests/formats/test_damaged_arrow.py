@@ -120,3 +120,13 @@ def test_coordinates_are_taken_by_name_and_nulls_are_no_place():
         ct.RegionArray.from_arrow(pa.array([[ring, None]], kind))
     with pytest.raises(ct.RegionError, match="need GeoArrow"):
         ct.PointArray.from_arrow(pa.array([{"x": "a", "y": "b"}]))
+
+
+def test_a_damaged_dictionary_is_not_decoded():
+    """Its indices are within the dictionary, but the offsets of its texts are not within the bytes."""
+    texts = array_of(pa.string(), [0, 1, 2_000_000, 3], b"abc")
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), texts)
+    data = arrow_bytes(pa.table({"id": pa.array([1, 2, 3]), "name": column}))
+    read = list(read_messages(io.BytesIO(data), "arrow"))
+    assert [(item.number, type(item)) for item in read] == [(number, Rejected) for number in range(3)]
+    assert "column 'name' is damaged" in read[0].reason
