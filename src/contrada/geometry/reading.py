@@ -5,6 +5,7 @@ Columns are read row by row: good rows become a column, bad rows are rejected wi
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -189,7 +190,7 @@ def _of_arrow(values: Any) -> Many:
 
 def _of_mapping(value: Any) -> One:
     if not isinstance(value, Mapping) or "type" not in value:
-        raise ArgumentError(f"need a GeoJSON geometry, got {str(value)[:60]}")
+        raise ArgumentError(f"need a GeoJSON geometry, got {reprlib.repr(value)[:60]}")
     if value["type"] == "Feature":
         return _of_mapping(value.get("geometry"))
     return Point.from_geojson(value) if value["type"] == "Point" else Region.from_geojson(value)
