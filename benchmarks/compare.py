@@ -11,25 +11,18 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
+from benchmarks.command import command
+from benchmarks.headlines import RESULTS, tables_of
 from benchmarks.report import ROOT, put_between
 
-RESULTS = ROOT / "benchmarks" / "results"
 SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def times_of(page: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the rows of a page that have a time of ours: section, work and peer; the cells by heading."""
-    section, headings = "", list[str]()
-    for line in page.splitlines():
-        if line.startswith("### "):
-            section, headings = line[4:], []
-        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
-        if cells and not headings:
-            headings = cells
-        elif cells:
-            row = dict(zip(headings, cells, strict=True))
+    for section, rows in tables_of(page).items():
+        for row in rows:
             if seconds_of(row.get("ours", "")):
                 yield f"{section}: {row['work']} ({row.get('against', '')})", row
 
@@ -42,8 +35,8 @@ def seconds_of(text: str) -> float | None:
 
 def at_commit(commit: str, name: str) -> str:
     """Return a page as it was at a commit."""
-    command = ["git", "show", f"{commit}:benchmarks/results/{name}.md"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    show = ["git", "show", f"{commit}:benchmarks/results/{name}.md"]
+    return subprocess.run(show, cwd=ROOT, capture_output=True, check=True, text=True).stdout
 
 
 def compared(commit: str, names: list[str]) -> str:
@@ -63,14 +56,13 @@ def compared(commit: str, names: list[str]) -> str:
     medians = [f"{statistics.median(found):.2f} ({side})" for side, found in ratios.items()]
     head = f"Pages {', '.join(names)} at commit {commit} and now: {len(lines)} rows, median ratios {', '.join(medians)}"
     headings = "work", "ours before", "now", "ratio", "peer before", "now", "ratio"
-    command = f"python -m benchmarks.compare {' '.join(sys.argv[1:])}"
     table = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|", *sorted(lines)]
-    return "\n".join([f"{head}; `{command}`.", "", *table, ""])
+    return "\n".join([f"{head}; `{' '.join([command(), *sys.argv[1:]])}`.", "", *table, ""])
 
 
 def main() -> None:
     """Compare, print, and with --write put the table on its page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=str(__doc__).splitlines()[0])
+    parser = argparse.ArgumentParser(prog=command(), description=str(__doc__).splitlines()[0])
     parser.add_argument("commit", help="whose pages to compare with")
     parser.add_argument("--pages", default="match", help="names of pages, with commas between (default: %(default)s)")
     parser.add_argument("--write", action="store_true", help="put the table into benchmarks/results/compared.md")
@@ -78,7 +70,7 @@ def main() -> None:
     told = compared(options.commit, options.pages.split(","))
     print(told)
     if options.write:
-        put_between(Path(RESULTS / "compared.md"), "compared", told)
+        put_between(RESULTS / "compared.md", "compared", told)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ cannot quote a number that no run wrote.
 """
 
 import argparse
-from pathlib import Path
 
 from benchmarks.command import command
 from benchmarks.report import ROOT, put_between
@@ -39,10 +38,10 @@ ROWS = (
 )  # fmt: skip
 
 
-def tables_of(path: Path) -> dict[str, list[dict[str, str]]]:
-    """Return the tables of a file of results, by section: rows by their headings."""
+def tables_of(page: str) -> dict[str, list[dict[str, str]]]:
+    """Return the tables of a page of results, by section: rows by their headings."""
     found = {}
-    for part in path.read_text().split("\n### ")[1:]:
+    for part in page.split("\n### ")[1:]:
         section, *lines = part.splitlines()
         cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
         found[section] = [dict(zip(cells[0], row, strict=True)) for row in cells[1:]]
@@ -51,7 +50,7 @@ def tables_of(path: Path) -> dict[str, list[dict[str, str]]]:
 
 def row_of(file: str, section: str, work: str, peer: str) -> dict[str, str]:
     """Return the only row, or the first, of a section that begins as named."""
-    for title, rows in tables_of(RESULTS / f"{file}.md").items():
+    for title, rows in tables_of((RESULTS / f"{file}.md").read_text()).items():
         for row in rows:
             if title.startswith(section) and row["work"].startswith(work) and row["against"].startswith(peer):
                 return row

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import contrada as ct
+from contrada.formats.bounded import Expansion
 from contrada.formats.reading import read_messages
 from contrada.formats.records import Rejected
 from contrada.formats.subscriptions import read_subscription_table
@@ -120,3 +121,13 @@ def test_coordinates_are_taken_by_name_and_nulls_are_no_place():
         ct.RegionArray.from_arrow(pa.array([[ring, None]], kind))
     with pytest.raises(ct.RegionError, match="need GeoArrow"):
         ct.PointArray.from_arrow(pa.array([{"x": "a", "y": "b"}]))
+
+
+def test_a_damaged_dictionary_is_not_decoded():
+    """Decoding would read foreign memory: the offsets of its texts are not within the bytes."""
+    texts = array_of(pa.string(), [0, 1, 9, 3], b"abc")
+    batch = pa.record_batch({"name": pa.DictionaryArray.from_arrays(pa.array([0, 2], pa.int8()), texts)})
+    assert [part.schema for part in Expansion("a file", 10**8).slices(batch)] == [batch.schema]
+    read = list(read_messages(io.BytesIO(arrow_bytes(pa.Table.from_batches([batch]))), "arrow"))
+    assert [(item.number, type(item)) for item in read] == [(0, Rejected), (1, Rejected)]
+    assert "column 'name' is damaged" in read[0].reason

@@ -1,5 +1,7 @@
 """ForwardingTable: what its answers hold, what it refuses, and what readers see beside updates."""
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -212,3 +214,11 @@ def test_regions_and_points_against_a_scan_with_many_candidates():
     for number, message in enumerate(asked):
         right = {k for k in range(660) if ct.relate(message, values[k]) in masks[k]}
         assert table.match_keys({"a": message}) == set(many.keys(number)) == right
+
+
+@pytest.mark.parametrize("by", ["key", None, [10**5000], np.array(["subscriber", "subscription"])], ids=type)
+def test_a_wrong_choice_is_an_error_whatever_it_is(by):
+    table = ct.ForwardingTable()
+    for call in (partial(table.match, {}), partial(table.match_many, []), table.simplified):
+        with pytest.raises(ct.ArgumentError, match="by: need"):
+            call(by=by)

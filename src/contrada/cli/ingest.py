@@ -40,6 +40,7 @@ from contrada.cli.progress import UPDATE_SECONDS, ProgressLine
 from contrada.cli.rejections import MAX_SHOWN_REASONS, shortened
 
 if TYPE_CHECKING:
+    from contrada.cli.spark.running import Interruption
     from contrada.pipeline.ingestion.dataset import Ingested
 
 
@@ -64,7 +65,7 @@ def ingest(
     require_spark()
     from contrada.cli.spark.running import interruptible
 
-    with interruptible() as interruption, _spark_errors_told():
+    with interruptible() as interruption, _spark_errors_told(interruption):
         began = time.perf_counter()
         spark = interruption.start(master)
         with ProgressLine(not quiet) as progress:
@@ -100,13 +101,15 @@ def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:
 
 
 @contextmanager
-def _spark_errors_told() -> Iterator[None]:
-    """Print an error of Spark as one line, and exit."""
+def _spark_errors_told(interruption: Interruption) -> Iterator[None]:
+    """Print an error of Spark as one line, and exit; after a signal, Java has ended, and its errors say nothing."""
     try:
         yield
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
+        if interruption.number is not None:
+            raise KeyboardInterrupt from error
         fail(f"Spark: {str(error).strip().partition(chr(10))[0]}")
 
 

@@ -8,9 +8,9 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
-from contrada.cql2.shown import short
 from contrada.errors import FilterError
 from contrada.model.restore import time_of
+from contrada.shown import short
 
 MAX_DECIMAL_DIGITS = 10_000
 MAX_INTEGER_DIGITS = 1200  # beyond what constraints compare, and below Python's limit for reading integers

@@ -19,6 +19,7 @@ from contrada.errors import FormatError
 from contrada.formats.parquet.pages import ColumnPages, column_pages, row_groups
 from contrada.geometry.arrays import offsets_of
 from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.arrow.checks import check_column
 from contrada.limits import check_limit
 
 BATCH_BYTES = 1 << 26  # decoded size of one batch
@@ -114,12 +115,15 @@ class Expansion:
     def slices(self, batch: Any) -> Iterator[Any]:
         """Yield a batch in slices of at most `BATCH_BYTES`, or of single rows; dictionaries are decoded.
 
+        A batch with a damaged column is yielded as it is, for the caller to reject: decoding would read foreign memory.
+
         >>> import pyarrow as pa
         >>> long = pa.DictionaryArray.from_arrays(pa.array([0] * 10), ["x" * 20_000_000])
         >>> [part.num_rows for part in Expansion("a", 10**8).slices(pa.record_batch({"a": long}))]
         [3, 3, 3, 1]
         """
-        if not any(_may_grow(field.type) for field in batch.schema):
+        growing = [column for column in batch.columns if _may_grow(column.type)]
+        if not growing or not all(map(_is_sound, growing)):
             self.add(batch.nbytes + MIN_ROW_BYTES * batch.num_rows)
             yield batch
             return
@@ -138,6 +142,14 @@ class Expansion:
         """Add the size of decoded values."""
         self._sum += count
         check_expansion(self._name, self._sum, self._size)
+
+
+def _is_sound(column: Any) -> bool:
+    try:
+        check_column(column, "the column")
+    except FormatError:
+        return False
+    return True
 
 
 def _decoded(batch: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from contrada.cql2.shown import short
 from contrada.errors import FormatError
+from contrada.shown import short
 
 _SHAPE = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?(Z|z|[+-]\d\d:?\d\d)?)?\Z", re.ASCII)
 

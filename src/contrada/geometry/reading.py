@@ -21,6 +21,7 @@ from contrada.geometry.region import Region
 from contrada.geometry.sources import raw_from_geojson, raw_from_shapely, raw_from_wkb, raw_from_wkt
 from contrada.geometry.validation import sift
 from contrada.geometry.wellknown import shapes_from_wkb
+from contrada.shown import short
 
 One = Region | Point
 Many = RegionArray | PointArray
@@ -189,7 +190,7 @@ def _of_arrow(values: Any) -> Many:
 
 def _of_mapping(value: Any) -> One:
     if not isinstance(value, Mapping) or "type" not in value:
-        raise ArgumentError(f"need a GeoJSON geometry, got {str(value)[:60]}")
+        raise ArgumentError(f"need a GeoJSON geometry, got {short(value)}")
     if value["type"] == "Feature":
         return _of_mapping(value.get("geometry"))
     return Point.from_geojson(value) if value["type"] == "Point" else Region.from_geojson(value)

@@ -35,7 +35,7 @@ _PLAIN_POLYGON = re.compile(rf"POLYGON\s*+\(\s*+\(({_VERTEX}(?:,{_VERTEX})*+)\)\
 
 
 class Shapes(NamedTuple):
-    """Shapely geometries, None where there is a fault, and the faults of the rows as in kernels/read/faults.py."""
+    """Shapely geometries, None where there is a fault, and the faults of the rows as in codes.py."""
 
     geometries: NDArray[np.object_]
     faults: NDArray[np.int64]

@@ -152,7 +152,8 @@ class ManyMatches(Sequence[Matches]):
         except TypeError:
             raise ArgumentError(f"index: need the position of a message, got {type(index).__name__}") from None
         if not -len(self) <= number < len(self):
-            raise IndexError(f"message {number} is outside an answer to {len(self)} messages")
+            shown = number if abs(number) < 1 << 63 else "beyond 64 bits"  # Python shows no number of 5,000 digits
+            raise IndexError(f"message {shown} is outside an answer to {len(self)} messages")
         number %= len(self)
         return self.rows[self.offsets[number] : self.offsets[number + 1]]
 

@@ -28,6 +28,16 @@ from contrada.model.types import has_types, types_accepting
 SAMPLED_PER_BATCH = 16  # messages added to the sample that packing uses
 
 
+def is_chosen(given: object, choice: str) -> bool:
+    """Return True if an argument is this choice; an array would compare item by item."""
+    return isinstance(given, str) and given == choice
+
+
+def shown_choice(given: object) -> str:
+    """Return how an error names a wrong choice: a text as it is, of anything else the type."""
+    return f"{given!r:.60}" if isinstance(given, str) else type(given).__name__
+
+
 class Stats(NamedTuple):
     """Sizes of a table: counts, filters per level, bytes, and how the shortcut does."""
 
@@ -61,7 +71,7 @@ class MatchingTable:
 
         With `by="subscription"` return the keys of the subscriptions, as `match_keys` does.
         """
-        if by == "subscriber":
+        if is_chosen(by, "subscriber"):
             return Matches(self._shortcut.subscribers(self._store.asked(), self._checked(message)), self._subscribers)
         keys = self._keys_for(by)
         return Matches(self._store.asked().subscriptions(self._checked(message)), keys)
@@ -76,7 +86,7 @@ class MatchingTable:
         >>> answer[0], answer.rejected[0].reason[:50]
         ({'ops-team'}, "attribute 'severity': type 'set' cannot be matched")
         """
-        if by != "subscriber":
+        if not is_chosen(by, "subscriber"):
             self._keys_for(by)
         snapshot = self._store.asked()
         encoder = self._store.encoder
@@ -141,8 +151,8 @@ class MatchingTable:
 
     def _keys_for(self, by: object) -> Names:
         """Return the keys of subscriptions; raise ArgumentError unless `by` is "subscription" and there are keys."""
-        if by != "subscription":
-            raise ArgumentError(f'by: need "subscriber" or "subscription", got {by!r:.60}')
+        if not is_chosen(by, "subscription"):
+            raise ArgumentError(f'by: need "subscriber" or "subscription", got {shown_choice(by)}')
         if self._keys is None:
             raise ArgumentError('a table simplified by subscriber has no keys; pass by="subscriber"')
         return self._keys

@@ -19,7 +19,7 @@ from contrada.geometry.crs import Crs, common_crs
 from contrada.matching.answer import Matches
 from contrada.matching.decompile import predicate_of
 from contrada.matching.explain import Explanation, explain
-from contrada.matching.matching_table import MatchingTable
+from contrada.matching.matching_table import MatchingTable, is_chosen, shown_choice
 from contrada.matching.names import Name, Names, check_name, names_in
 from contrada.matching.store import storage
 from contrada.matching.store.levels import Store, grown
@@ -142,8 +142,8 @@ class ForwardingTable(MatchingTable):
         >>> shorter.report.filters_before, shorter.report.filters_after, shorter.match({"severity": 5})
         (2, 1, {'ops-team'})
         """
-        if by != "subscriber":
-            raise ArgumentError(f'simplified: by: need "subscriber", got {by!r:.60}')
+        if not is_chosen(by, "subscriber"):
+            raise ArgumentError(f'simplified: by: need "subscriber", got {shown_choice(by)}')
         _check_progress(progress)
         with self._store.lock:
             self._store.pack()

@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 import shapely
 
-from contrada.cql2.shown import short
 from contrada.errors import FormatError, RegionError
 from contrada.geometry.interchange import polygons_to_wkb
 from contrada.limits import check_limit
+from contrada.shown import short
 
 POLYGONAL, POINT = ("Polygon", "MultiPolygon"), "Point"
 GEOMETRY_TYPES = frozenset((*POLYGONAL, POINT, "LineString", "MultiLineString", "MultiPoint", "GeometryCollection"))
