@@ -89,12 +89,14 @@ def wkb_srids(values: Any) -> NDArray[np.int64]:
     """Return the SRIDs of an Arrow array of WKB by row, 0 where there is none."""
     data, positions, missing = arrow_buffers(values)
     srids = np.zeros(len(missing), np.int64)
-    long = np.flatnonzero((missing == 0) & (np.diff(positions) >= 9))
-    heads = data[positions[long][:, None] + np.arange(9)]  # byte order, type, SRID
-    is_little = heads[:, 0] == 1
-    named = (heads[:, 0] <= 1) & (np.where(is_little, heads[:, 4], heads[:, 1]) & _SRID_FLAG != 0)
-    numbers = np.ascontiguousarray(heads[named, 5:])
-    srids[long[named]] = np.where(is_little[named], numbers.view("<u4")[:, 0], numbers.view(">u4")[:, 0])
+    long = np.flatnonzero((missing == 0) & (np.diff(positions) >= 9))  # byte order, type, SRID
+    starts = positions[long]
+    order = data[starts]
+    is_little = order == 1
+    named = (order <= 1) & (data[starts + np.where(is_little, 4, 1)] & _SRID_FLAG != 0)
+    if named.any():
+        numbers = data[starts[named][:, None] + np.arange(5, 9)]
+        srids[long[named]] = np.where(is_little[named], numbers.view("<u4")[:, 0], numbers.view(">u4")[:, 0])
     return srids
 
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from contrada.codes import A_POINT, NOTHING
 from contrada.geometry import Point, PointArray, Region, RegionArray
-from contrada.geometry.arrays import concatenate, frozen, offsets_of, ranges
+from contrada.geometry.arrays import concatenate, frozen, offsets_of
 from contrada.geometry.arrow.mixed import ValueRows
-from contrada.geometry.pool import cores, map_threaded
+from contrada.geometry.pool import check_threads, cores, map_threaded
 from contrada.index.packed import PackedTree, z_order
 from contrada.index.scalars import EVERYWHERE, NO_REGIONS, NO_TABLE, NOWHERE, Beside, EncodedMessages, ScalarIndex
 from contrada.index.scanned import RecordView
@@ -26,6 +26,7 @@ Counted = tuple[Integers, Integers]  # number of rows per message; the rows, mes
 Pairs = tuple[Integers, Integers]  # messages and filters
 
 MIN_MESSAGES_PER_SLICE = 16
+MIN_ROWS_PER_SLICE, MAX_ROWS_PER_SLICE = 4096, 1 << 16  # of a table; larger slices would not stay in the caches
 NO_PAIRS: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -57,21 +58,21 @@ class SpatialColumn(NamedTuple):
         """The regions and the points, each with the row of every message there."""
         return (self.regions, self.region_of), (self.points, self.point_of)
 
-    def chosen(self, rows: Integers) -> SpatialColumn:
+    def chosen(self, rows: Integers | slice) -> SpatialColumn:
         """Return the values of the messages `rows`."""
         return self._replace(region_of=self.region_of[rows], point_of=self.point_of[rows])
 
     def order(self) -> Integers:
         """Return all messages; those with values that lie close together are close together."""
         found = []
-        for column, place in self.kinds:
-            rows = np.flatnonzero(place >= 0)
-            if len(rows):
-                rank = np.empty(len(column), np.int64)
-                rank[z_order(column)] = np.arange(len(column))
-                found.append(rows[np.argsort(rank[place[rows]], kind="stable")])
-        without = np.flatnonzero((self.region_of < 0) & (self.point_of < 0))
-        return np.concatenate([*found, without])
+        for column, messages, rows in self.parts():
+            owner = np.full(len(column), -1)
+            owner[rows] = messages
+            ordered = owner[z_order(column)]
+            found.append(ordered[ordered >= 0])
+        if sum(map(len, found)) < len(self.region_of):
+            found.append(np.flatnonzero((self.region_of < 0) & (self.point_of < 0)))
+        return np.concatenate([*found, np.empty(0, np.int64)])
 
     def parts(self) -> list[tuple[RegionArray | PointArray, Integers, Integers]]:
         """Return the regions and the points, if any: column, messages that have one, and their rows in the column."""
@@ -84,29 +85,38 @@ class SpatialColumn(NamedTuple):
 
     def beside(self, table: NDArray[np.int64]) -> Beside:
         """Return boxes and regions for the scalar index, with a table of constraints on the regions."""
-        boxes = np.repeat(NOWHERE, len(self.region_of), axis=0)
-        region_of = np.full(len(boxes), NOTHING)
-        for column, messages, rows in self.parts():
+        size = len(self.region_of)
+        boxes, region_of = np.empty((size, 4)), np.full(size, NOTHING)
+        parts = self.parts()
+        if sum(len(messages) for _, messages, _ in parts) < size:
+            boxes[:] = NOWHERE
+        for column, messages, rows in parts:
+            places: Any = slice(None) if len(messages) == size else messages
             if isinstance(column, RegionArray):
-                boxes[messages], region_of[messages] = column.bounds[rows], rows
+                boxes[places], region_of[places] = column.bounds[rows], rows
             else:
-                boxes[messages], region_of[messages] = np.tile(column.xy[rows], 2), A_POINT
+                boxes[places, :2] = boxes[places, 2:] = column.xy.take(rows, axis=0)
+                region_of[places] = A_POINT
         regions = self.regions._kernel_arrays() if len(self.regions) else NO_REGIONS
         return Beside(frozen(boxes), regions, frozen(region_of), table)
 
 
 class Batch(NamedTuple):
-    """Messages by columns. `custom` has the values of added types by slot, by the number of the message in `rows`."""
+    """Messages by columns, in an order in which regions and points that lie close together are close together.
+
+    `custom` has the values of added types by slot, by the number of the message in `rows`.
+    """
 
     rows: Integers  # numbers of the messages
     spatial: Mapping[str, SpatialColumn]
     custom: Mapping[Slot, Mapping[int, Any]]
     scalars: EncodedMessages | None
 
-    def chosen(self, places: Integers) -> Batch:
-        """Return the messages at `places`."""
-        spatial = {name: column.chosen(places) for name, column in self.spatial.items()}
-        return Batch(self.rows[places], spatial, self.custom, _chosen_messages(self.scalars, places))
+    def part(self, start: int, stop: int) -> Batch:
+        """Return the messages at places `start` to `stop`, without a copy."""
+        spatial = {name: column.chosen(slice(start, stop)) for name, column in self.spatial.items()}
+        scalars = self.scalars and self.scalars._replace(offsets=frozen(self.scalars.offsets[start : stop + 1]))
+        return Batch(self.rows[start:stop], spatial, self.custom, scalars)
 
     def objects(self, place: int) -> dict[Slot, Any]:
         """Return the regions and points of one message, by slot."""
@@ -116,14 +126,6 @@ class Batch(NamedTuple):
                 if places[place] >= 0:
                     found[name, "region"] = found[name, "point"] = values[int(places[place])]
         return found
-
-
-def _chosen_messages(messages: EncodedMessages | None, places: Integers) -> EncodedMessages | None:
-    if messages is None:
-        return None
-    starts, stops = messages.offsets[places], messages.offsets[places + 1]
-    values = messages.values[ranges(starts, stops)]
-    return EncodedMessages(frozen(offsets_of(stops - starts)), frozen(values), messages.blob)
 
 
 def _joined_regions(columns: list[RegionArray]) -> RegionArray:
@@ -152,27 +154,26 @@ def match_batch(snapshot: Snapshot, batch: Batch, messages: int, threads: int | 
     large = _large_tree(snapshot, levels, batch)
     if large is not None:
         return match_large(*large, batch.rows, messages, threads)
-    main = _main_column(levels, batch)
-    order = np.arange(len(batch.rows)) if main is None else main.order()
+    size = len(batch.rows)
 
-    def match(places: Integers) -> list[Pairs]:
-        part = batch.chosen(places)
+    def match(span: tuple[int, int]) -> list[Pairs]:
+        part = batch.part(*span)
         return [(part.rows[owners], filters) for owners, filters in (level_pairs(level, part) for level in levels)]
 
-    slices = np.array_split(order, slice_count(len(order), threads, MIN_MESSAGES_PER_SLICE)) if len(order) else []
-    found = [pair for part in map_threaded(match, slices, threads) for pair in part]
+    spans = spans_of(size, 1 if threads == 1 else slice_count(size, threads, MIN_MESSAGES_PER_SLICE))
+    found = [pair for part in map_threaded(match, spans, threads) for pair in part]
     owners, filters = _joined(found)
     return sorted_rows(snapshot, owners, filters, messages)
 
 
-def _main_column(levels: list[Level], batch: Batch) -> SpatialColumn | None:
-    """Return the spatial values that most filters ask about; None if no filter does."""
+def main_attribute(snapshot: Snapshot) -> str | None:
+    """Return the attribute whose regions and points most filters ask about; None if no filter does."""
     counts: dict[str, int] = {}
-    for level in levels:
+    for level in snapshot.levels:
         for (name, _), part in (*level.trees.items(), *level.checks.items()):
-            if name in batch.spatial and isinstance(part, PackedTree | Residual):
+            if isinstance(part, PackedTree | Residual):
                 counts[name] = counts.get(name, 0) + len(part.masks)
-    return batch.spatial[max(counts, key=counts.__getitem__)] if counts else None
+    return max(counts, key=counts.__getitem__, default=None)
 
 
 def level_pairs(level: Level, batch: Batch) -> Pairs:
@@ -307,6 +308,18 @@ def match_large(
 def slice_count(rows: int, threads: int | None, least: int) -> int:
     """Return into how many slices of at least `least` rows to cut: several per thread, to balance the load."""
     return max(1, min(4 * (threads or cores()), rows // least))
+
+
+def slice_spans(rows: int, threads: int | None) -> list[tuple[int, int]]:
+    """Return start and end of the slices of a table that are read and matched on their own; one if it is small."""
+    check_threads(threads)
+    count = min(threads or cores(), rows // MIN_ROWS_PER_SLICE)
+    return spans_of(rows, max(1, count, -(-rows // MAX_ROWS_PER_SLICE)))
+
+
+def spans_of(rows: int, count: int) -> list[tuple[int, int]]:
+    """Return start and end of `count` slices of about the same size."""
+    return [(rows * k // count, rows * (k + 1) // count) for k in range(count)]
 
 
 def sorted_rows(snapshot: Snapshot, owners: Integers, filters: NDArray[Any], messages: int) -> Counted:

@@ -14,7 +14,7 @@ from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.arrow.mixed import ValueRows, is_geometry, is_null, parts_by_crs
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import FaultCode
-from contrada.matching.batch import Batch, SpatialColumn, spatial_of_objects
+from contrada.matching.batch import Batch, Integers, SpatialColumn, spatial_of_objects
 from contrada.matching.column_encoding import ColumnEncoder
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.store.level import Slot
@@ -26,8 +26,11 @@ Reader = Callable[[Any], Checked]
 Read = tuple[Batch, list[Rejection]]
 
 
-def batch_of_list(messages: Any, read: Reader, encoder: MessageEncoder) -> Read:
-    """Return the good messages of a list, and the rejections; `read` checks a message."""
+def batch_of_list(messages: Any, read: Reader, encoder: MessageEncoder, main: str | None = None) -> Read:
+    """Return the good messages of a list, and the rejections; `read` checks a message.
+
+    The batch is ordered by the regions and points of attribute `main`.
+    """
     if isinstance(messages, Mapping | str | bytes) or not isinstance(messages, Iterable):
         hint = "; for one message use match" if isinstance(messages, Mapping) else ""
         raise FormatError(f"match_many: need a list of messages or an Arrow table, got {type(messages).__name__}{hint}")
@@ -50,14 +53,23 @@ def batch_of_list(messages: Any, read: Reader, encoder: MessageEncoder) -> Read:
         rows.append(row)
         good.append(plain)
     columns = {name: spatial_of_objects(values, len(rows)) for name, values in spatial.items()}
-    scalars = encoder.encode(good) if encoder.asked else None
-    return Batch(np.array(rows, np.int64), columns, custom, scalars), bad
+    order = _order(columns, main, len(rows))
+    columns = {name: column.chosen(order) for name, column in columns.items()}
+    scalars = encoder.encode(map(good.__getitem__, order.tolist())) if encoder.asked else None
+    return Batch(np.array(rows, np.int64)[order], columns, custom, scalars), bad
 
 
-def batch_of_table(table: Any, crs: Mapping[str, Crs | None], encoder: MessageEncoder) -> Read:
+def _order(spatial: Mapping[str, SpatialColumn], main: str | None, size: int) -> Integers:
+    """Return messages 0 to `size` in the order for a batch."""
+    column = None if main is None else spatial.get(main)
+    return np.arange(size) if column is None else column.order()
+
+
+def batch_of_table(table: Any, crs: Mapping[str, Crs | None], encoder: MessageEncoder, main: str | None = None) -> Read:
     """Return the good rows of a table from `as_table`, column by column, and the rejections sorted by row.
 
-    `crs` are the systems of the attributes that subscriptions ask for regions and points of.
+    `crs` are the systems of the attributes that subscriptions ask for regions and points of. The batch is ordered by
+    the regions and points of attribute `main`.
     """
     size = table.num_rows
     encoded = ColumnEncoder(encoder, size)
@@ -78,9 +90,11 @@ def batch_of_table(table: Any, crs: Mapping[str, Crs | None], encoder: MessageEn
                 custom |= _custom_values(name, column)
         for item in rejected:
             bad.setdefault(item.row, item)
-    batch = Batch(np.arange(size), spatial, custom, encoded.encoded() if encoder.asked else None)
+    rows = _order(spatial, main, size)
     if bad:  # one bad attribute rejects the whole message
-        batch = batch.chosen(np.setdiff1d(batch.rows, list(bad)))
+        rows = rows[~np.isin(rows, list(bad))]
+    spatial = {name: column.chosen(rows) for name, column in spatial.items()}
+    batch = Batch(rows, spatial, custom, encoded.encoded(rows) if encoder.asked else None)
     return batch, [bad[row] for row in sorted(bad)]
 
 

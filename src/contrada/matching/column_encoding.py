@@ -61,13 +61,13 @@ class ColumnEncoder:
         """Say which messages have attribute `name`."""
         self._present[name] = is_present
 
-    def encoded(self) -> EncodedMessages:
-        """Return the messages, with everything that was added."""
+    def encoded(self, rows: Integers) -> EncodedMessages:
+        """Return the messages `rows`, with everything that was added."""
         absent = np.zeros(self._size, bool)
         for attribute, slot in self._encoder.presences:
             present = self._present.get(attribute, absent)
             self._values.append(SlotValues(slot, None, present.astype(np.int64), 0))
-        return joined_values(self._values, self._size)
+        return joined_values(self._values, rows, self._size)
 
     def _add_texts(self, about: AttributeSlots, array: Any) -> None:
         folded: dict[int, SlotValues] = {}
@@ -154,8 +154,8 @@ class ColumnEncoder:
             self._values.append(SlotValues(slot, own, np.ascontiguousarray(keys), np.ascontiguousarray(rests)))
 
 
-def joined_values(values: list[SlotValues], size: int) -> EncodedMessages:
-    """Return the values of `size` messages message by message."""
+def joined_values(values: list[SlotValues], rows: Integers, size: int) -> EncodedMessages:
+    """Return the values of the messages `rows`, of `size` messages, message by message."""
     blobs: dict[int, int] = {}
     parts: list[NDArray[np.uint8]] = []
     end = 0
@@ -166,31 +166,35 @@ def joined_values(values: list[SlotValues], size: int) -> EncodedMessages:
             end += len(each.blob)
     text = np.concatenate([*parts, np.empty(0, np.uint8)]) if len(parts) != 1 else parts[0]
     if all(each.rows is None for each in values):
-        whole = np.empty((size, len(values), 3), np.int64)
+        whole = np.empty((len(rows), len(values), 3), np.int64)
         for k, each in enumerate(values):
-            _fill(whole[:, k], each, blobs)
-        offsets = np.arange(0, size * len(values) + 1, max(1, len(values))) if values else np.zeros(size + 1, np.int64)
+            _fill(whole[:, k], each, rows, blobs)
+        offsets = np.arange(len(rows) + 1) * len(values)
         return EncodedMessages(frozen(offsets), frozen(whole.reshape(-1, 3)), frozen(text))
-    counts = np.zeros(size, np.int64)
-    for each in values:
-        counts[slice(None) if each.rows is None else each.rows] += 1
+    place_of = np.full(size, -1)
+    place_of[rows] = np.arange(len(rows))
+    given = [place_of if each.rows is None else place_of[each.rows] for each in values]
+    counts = np.zeros(len(rows), np.int64)
+    for places in given:
+        counts[places[places >= 0]] += 1
     offsets = offsets_of(counts)
     cursor, flat = offsets[:-1].copy(), np.empty((int(offsets[-1]), 3), np.int64)
-    for each in values:
-        rows: Any = slice(None) if each.rows is None else each.rows
-        own = np.empty((len(each.keys), 3), np.int64)
-        _fill(own, each, blobs)
-        flat[cursor[rows]] = own
-        cursor[rows] += 1
+    for each, places in zip(values, given, strict=True):
+        chosen = np.flatnonzero(places >= 0)
+        own = np.empty((len(chosen), 3), np.int64)
+        _fill(own, each, chosen, blobs)
+        flat[cursor[places[chosen]]] = own
+        cursor[places[chosen]] += 1
     return EncodedMessages(frozen(offsets), frozen(flat), frozen(text))
 
 
-def _fill(out: Integers, values: SlotValues, blobs: Mapping[int, int]) -> None:
-    """Write the records of the values at one slot."""
+def _fill(out: Integers, values: SlotValues, chosen: Integers, blobs: Mapping[int, int]) -> None:
+    """Write the records of the chosen ones of the values at one slot."""
     base = 0 if values.blob is None else blobs[id(values.blob)]
+    rests = values.rests if isinstance(values.rests, int) else values.rests.take(chosen)
     out[:, 0] = values.slot
-    out[:, 1] = values.keys + base if base else values.keys
-    out[:, 2] = values.rests + base if base else values.rests
+    out[:, 1] = values.keys.take(chosen) + base if base else values.keys.take(chosen)
+    out[:, 2] = rests + base if base else rests
 
 
 def _texts(slot: int, array: Any) -> SlotValues:

@@ -13,9 +13,10 @@ from contrada.formats.message_values import read_message
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.arrays import offsets_of
 from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.pool import map_threaded
 from contrada.matching import batch_reading
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
-from contrada.matching.batch import Batch, Counted, count_pairs, match_batch
+from contrada.matching.batch import Batch, Counted, count_pairs, main_attribute, match_batch, slice_spans
 from contrada.matching.batch_reading import Checked
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.names import Names
@@ -92,12 +93,30 @@ class MatchingTable:
         encoder = self._store.encoder
         if batch_reading.is_arrow(messages):
             table = batch_reading.as_table(messages, {*self._crs, *encoder.asked})
-            batch, rejected = batch_reading.batch_of_table(table, self._crs, encoder)
+            counted, rejected = self._match_table(snapshot, table, threads)
         else:
-            batch, rejected = batch_reading.batch_of_list(messages, self._read, encoder)
-        self._note_sample(batch)
-        counted = match_batch(snapshot, batch, len(batch.rows) + len(rejected), threads)
+            main = main_attribute(snapshot)
+            batch, rejected = batch_reading.batch_of_list(messages, self._read, encoder, main)
+            self._note_sample(batch)
+            counted = match_batch(snapshot, batch, len(batch.rows) + len(rejected), threads)
         return self._many(snapshot, counted, by, rejected)
+
+    def _match_table(self, snapshot: Snapshot, table: Any, threads: int | None) -> tuple[Counted, list[Rejection]]:
+        """Read and match slices of a large table in threads, a small table as a whole."""
+        spans, main = slice_spans(table.num_rows, threads), main_attribute(snapshot)
+
+        def match(span: tuple[int, int]) -> tuple[Counted, list[Rejection]]:
+            start, stop = span
+            part = table.slice(start, stop - start)
+            batch, rejected = batch_reading.batch_of_table(part, self._crs, self._store.encoder, main)
+            if start == 0:
+                self._note_sample(batch)
+            counted = match_batch(snapshot, batch, stop - start, threads if len(spans) == 1 else 1)
+            return counted, [item._replace(row=item.row + start) for item in rejected]
+
+        found = map_threaded(match, spans, threads) if len(spans) > 1 else [match(spans[0])]
+        counts, rows = zip(*(counted for counted, _ in found), strict=True)
+        return (np.concatenate(counts), np.concatenate(rows)), [item for _, rejected in found for item in rejected]
 
     def _note_sample(self, batch: Batch) -> None:
         """Add a few messages of a batch to the sample."""

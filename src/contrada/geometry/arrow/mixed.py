@@ -98,8 +98,11 @@ def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> M
     """
     if not is_binary(values) or crs_of_type(values.type) is not None:
         return sift_mixed(values, crs, repair)
+    xy = plain_points(values)
+    if xy is not None:
+        return _of_points(xy, crs)
     srids = wkb_srids(values)
-    distinct = np.unique(srids).tolist()
+    distinct = np.unique(srids).tolist() if srids.any() else [0]
     if len(distinct) < 2:
         return sift_mixed(values, None if distinct and distinct[0] else crs, repair)
     parts: list[ValueRows] = []
@@ -114,6 +117,11 @@ def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> M
     return Mixed(parts, sorted(rejected, key=lambda bad: bad.row), np.concatenate(repaired))
 
 
+def _of_points(xy: NDArray[np.float64], crs: Crs | None) -> Mixed:
+    plain = sift_coordinates(xy, crs)
+    return Mixed([ValueRows(plain.points, plain.rows)], list(plain.rejected), np.empty(0, np.int64))
+
+
 def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
     """Split a column that is in `crs`: a row that names another system by its SRID is rejected."""
     none = np.empty(0, np.int64)
@@ -124,8 +132,7 @@ def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mix
         return Mixed([ValueRows(sifted.points, sifted.rows)], list(sifted.rejected), none)
     xy = plain_points(values)
     if xy is not None:
-        plain = sift_coordinates(xy, common_crs(crs_of_type(values.type), crs))
-        return Mixed([ValueRows(plain.points, plain.rows)], list(plain.rejected), none)
+        return _of_points(xy, common_crs(crs_of_type(values.type), crs))
     regions = sift_regions("arrow", values, crs, repair)
     parts = [ValueRows(regions.regions, regions.rows)]
     rejected = [bad for bad in regions.rejected if bad.fault is not FaultCode.POINT]
