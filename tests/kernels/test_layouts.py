@@ -104,7 +104,7 @@ def test_no_kernel_counts_places_in_a_table_by_hand():
         for node in ast.walk(function):
             if isinstance(node, ast.Subscript) and ast.unparse(node.value) in tables:
                 assert ast.unparse(node.slice) in places, f"{function.name}, line {node.lineno}: {ast.unparse(node)}"
-    assert seen == {"table", "further", "scalars", "trees.trees[k]"}
+    assert seen == {"table", "further", "scalars", "scratch", "trees.trees[k]"}
 
 
 def test_only_readers_make_arrays_of_addresses():

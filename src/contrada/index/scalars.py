@@ -9,6 +9,7 @@ constant that a value equals, by the pattern that it matches, by the interval th
 from __future__ import annotations
 
 import threading
+from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from contrada.geometry.arrays import frozen
 from contrada.index.entries import filters_of
 from contrada.index.packed import GATE_VIEW
 from contrada.index.ranking import ScalarArrays
-from contrada.kernels.match.tables import SCALARS
+from contrada.kernels.match.tables import SCALARS, SCRATCH
 
 NO_VALUE = 0x80008000 | MAX_LANE << 16  # ABSENT in the form that entries are compared with
 EVERYWHERE = frozen(np.array([[-np.inf, -np.inf, np.inf, np.inf]]))
@@ -50,7 +51,7 @@ class EncodedMessages(NamedTuple):
         return EncodedMessages(frozen(np.array([0, len(values)])), frozen(values), frozen(np.concatenate(texts)))
 
 
-NO_TABLE = frozen(np.empty(0, np.int64))
+NO_TABLE = NO_PLACES = frozen(np.empty(0, np.int64))
 NO_REGIONS = (
     frozen(np.empty((0, 2))), frozen(np.zeros(1, np.int64)), frozen(np.zeros(1, np.int32)),
     frozen(np.empty(0, np.uint8)), frozen(np.empty((0, 4))), np.empty((0, 4)), frozen(np.empty(0, np.int64)),
@@ -71,17 +72,19 @@ class Beside(NamedTuple):
 
 
 _FIRST, _NO_REGION, _POINT = (frozen(np.array([number], np.int64)) for number in (0, NOTHING, A_POINT))
+_BOX = Struct("=4d").pack
 NOTHING_BESIDE = Beside(EVERYWHERE, NO_REGIONS, _NO_REGION, NO_TABLE)
 
 
 def beside_of(value: Region | Point | None, table: NDArray[np.int64]) -> Beside:
     """Return the spatial value of one message with a table of constraints; None if the message has no value."""
-    if isinstance(value, Region):
-        arrays = value._kernel_arrays
-        return Beside(arrays[4], arrays, _FIRST, table)
+    if isinstance(value, Point):
+        box = np.ndarray((1, 4), np.float64, _BOX(value.x, value.y, value.x, value.y))
+        return Beside(box, NO_REGIONS, _POINT, table)
     if value is None:
         return Beside(NOWHERE, NO_REGIONS, _NO_REGION, table)
-    return Beside(frozen(np.array([[value.x, value.y, value.x, value.y]])), NO_REGIONS, _POINT, table)
+    arrays = value._kernel_arrays
+    return Beside(arrays[4], arrays, _FIRST, table)
 
 
 class ScalarIndex:
@@ -144,32 +147,26 @@ class ScalarIndex:
         return self.filters_at(np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets)))
 
     def match(
-        self,
-        messages: EncodedMessages,
-        reached: NDArray[np.int64],
-        beside: Beside = NOTHING_BESIDE,
-        by_place: bool = False,
+        self, messages: EncodedMessages, reached: NDArray[np.int64] = NO_PLACES, beside: Beside = NOTHING_BESIDE
     ) -> NDArray[np.int64]:
-        """Return, sorted, the filters that one message satisfies, of those in `reached` and those reached here.
+        """Return the places of the filters that one message satisfies, of those in `reached` and those reached here.
 
-        Entries whose regions lie apart from the box are skipped if the index knows their regions. Filters are given by
-        their numbers, or by their places here if `by_place`.
+        Entries whose regions lie apart from the box are skipped if the index knows their regions.
         """
         scratch = self._scratch()
         room = len(reached) + len(self.arrays.entries)
         if len(scratch.out) < room:
             scratch.out = np.empty(room, np.int64)
         scratch.limits[1] = len(reached)
+        if reached is not NO_PLACES:
+            reached = frozen(reached)
         boxes, regions, region_of, table = beside
         kernels.match_scalars(
-            self._table, *messages, boxes, *regions, region_of, table, scratch.limits_view, frozen(reached),
-            -1 if by_place else self.first, 0, *scratch.room, scratch.words, scratch.out, scratch.ends, GATE_VIEW,
+            self._table, *messages, boxes, *regions, region_of, table, scratch.limits_view, reached,
+            0, scratch.table, scratch.out, scratch.ends,
         )  # fmt: skip
         count = scratch.ends.item(0)
-        found = scratch.out[:count].copy()
-        if count > 1:
-            found.sort()
-        return found
+        return scratch.out[:count].copy() if count else NO_PLACES
 
     def match_many(
         self, messages: EncodedMessages, offsets: NDArray[np.int64], reached: NDArray[np.int64], beside: Beside
@@ -183,7 +180,7 @@ class ScalarIndex:
         while start < messages.size:
             done = kernels.match_scalars(
                 self._table, *messages, boxes, *regions, region_of, table, frozen(offsets), frozen(reached),
-                -1, start, *scratch.room, scratch.words, out, ends, GATE_VIEW,
+                start, scratch.table, out, ends,
             )  # fmt: skip
             counts.append(np.diff(ends[start:done], prepend=0))
             answers.append(out[: ends[done - 1]].copy())
@@ -220,7 +217,7 @@ class ScalarIndex:
 class ScalarScratch:
     """Arrays that one thread writes to while it matches."""
 
-    __slots__ = ("ends", "limits", "limits_view", "out", "room", "words")
+    __slots__ = ("ends", "limits", "limits_view", "out", "room", "table", "words")
 
     def __init__(self, arrays: ScalarArrays) -> None:
         texts = len(arrays.text_offsets) - 1
@@ -228,6 +225,8 @@ class ScalarScratch:
             np.full(len(arrays.forms), ABSENT, np.int32), np.zeros(texts, np.uint8), np.empty(texts, np.int32)
         )  # fmt: skip
         self.words = np.full(len(arrays.forms), NO_VALUE, np.uint64)
+        named = zip(SCRATCH.fields, (*self.room, self.words, GATE_VIEW), strict=True)
+        self.table = SCRATCH.addresses(dict(named))
         self.out = np.empty(len(arrays.entries) + 64, np.int64)
         self.ends = np.empty(1, np.int64)
         self.limits = np.zeros(2, np.int64)

@@ -194,7 +194,7 @@ def level_pairs(level: Level, batch: Batch) -> Pairs:
         if slot != done and len(owners):
             kept = _passing(slot, checks, batch, owners, found)
             owners, found = owners[kept], found[kept]
-    return owners, index.filters_at(found) if isinstance(index, ScalarIndex) else found
+    return owners, level.filters_at(found)
 
 
 def _tree_pairs(slot: Slot, tree: PackedTree | CustomIndex, batch: Batch) -> Pairs:

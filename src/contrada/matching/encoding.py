@@ -137,7 +137,12 @@ class MessageEncoder:
                     elif slot >= 0 and value < 0:  # False for NaN
                         put(_VALUE(slot, ordered_bits(value), 0))
                 elif isinstance(value, str):
-                    _put_text(value, about.texts, put, blob)
+                    if len(about.texts) == 1 and about.texts[0][0] == 0:  # fast path
+                        start = len(blob)
+                        blob += encode_text(value)
+                        put(_VALUE(about.texts[0][1], start, len(blob)))
+                    else:
+                        _put_text(value, about.texts, put, blob)
                 else:
                     scalar = self.scalar(value)
                     if scalar is not None and about.scalars[scalar.kind] >= 0:

@@ -26,14 +26,15 @@ from contrada.codes import (
     SLOT_MASK,
     SLOT_SHIFTS,
 )
-from contrada.jit import entry, kernel
+from contrada.jit import allocating_kernel, entry, kernel
 from contrada.kernels.match.ranks import MessageArrays, clear_ranks, fill_ranks, level_at, slot_at
 from contrada.kernels.match.residual import cells_that_pay, checks_at, keep_around, keep_passing, keep_unconstrained
-from contrada.kernels.match.tables import RESIDUAL
+from contrada.kernels.match.tables import RESIDUAL, SCRATCH
 from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.grid import Grid, build_grid
 from contrada.kernels.relate.regions import most_rings
 from contrada.kernels.runtime.gil_gate import enter, leave
+from contrada.kernels.runtime.pointers import reader
 from contrada.kernels.runtime.prefetch import PREFETCH_STEPS, prefetch
 
 ENTRIES_PER_CACHE_LINE = 4
@@ -41,6 +42,7 @@ FREE_BITS = np.uint64(0x8000800080008000)  # top bit of every lane
 SLOT_0, SLOT_1 = SLOT_SHIFTS
 BYTE, HALF = np.uint64(255), np.uint64(32)
 AT_RING_COUNT = RESIDUAL.at("ring_count")
+scratch_at = reader(SCRATCH, "Scratch")
 MAX_EXAMINED_REGIONS = 4096  # regions examined to choose a grid size for all
 
 
@@ -277,40 +279,71 @@ def reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out,
     return keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
 
 
+@allocating_kernel
+def keep_related(m, m_regions, m_bounds, m_chains, region_of, m_boxes, further, start, stop, out, ends):
+    """Keep in `out` those filters of messages `start` to `stop` whose spatial constraints in `further` hold.
+
+    Allocates only here: most messages reach no filter.
+    """
+    checks = checks_at(further)
+    work = make_work(most_rings(m_regions), further[AT_RING_COUNT])
+    listed = np.empty(MAX_EXAMINED_REGIONS, np.int32)
+    no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, listed, listed, listed, ends)
+    last = np.int64(0)  # end of the message before, as it was
+    kept = np.int64(0)
+    for i in range(start, stop):
+        first = kept
+        for k in range(last, ends[i]):
+            out[kept] = out[k]
+            kept += 1
+        last = ends[i]
+        r = region_of[i]
+        if kept == first:
+            pass
+        elif r == A_POINT:
+            kept = keep_around(m_boxes[i, 0], m_boxes[i, 1], checks, out, first, kept, work)
+        elif r < 0:
+            kept = keep_unconstrained(checks, out, first, kept)
+        else:
+            grid = no_grid
+            size = cells_that_pay(m_bounds, r, checks, out, first, kept, listed)
+            if size > 0:
+                grid = build_grid(m.xy, m.rings, np.int64(m_regions[r]), np.int64(m_regions[r + 1]), m_bounds, r, size)
+            kept = keep_passing(m, m_regions, m_bounds, m_chains, r, checks, out, first, kept, grid, work)
+        ends[i] = kept
+
+
 @entry(
     "i8[1] i8[1] i8[2] u1[1] f8[2] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] i8[1]"
-    " i8[1] i8[1] i8 i8 i4[1]! u1[1]! i4[1]! u8[1]! i8[1]! i8[1]! i8[1]",
+    " i8[1] i8[1] i8 i8[1] i8[1]! i8[1]!",
     checked=False,
 )
 def match_scalars(
     table, m_offsets, m_values, m_blob, m_boxes,
     r_xy, r_rings, r_regions, r_flags, r_bounds, r_boxes, r_chains, region_of, further,
-    row_offsets, rows, first_filter, start, ranks, satisfied, found, words, out, ends, gate,
+    row_offsets, rows, start, scratch, out, ends,
 ):  # fmt: skip
     """Write the filters that messages satisfy to `out`: from those reached elsewhere, and all that are reached here.
 
-    Message k, from `start` on, has reached the filters rows[row_offsets[k]:row_offsets[k + 1]]; ends[k] gets the end of
-    its filters in `out`. Returns the first k that was not matched because `out` might not have had room for its
-    filters. Before and after the call, `ranks` and `words` are ABSENT and `satisfied` is 0; `found` has room for every
-    pattern.
+    Filters are named by their places here. Message k, from `start` on, has reached the filters
+    rows[row_offsets[k]:row_offsets[k + 1]]; ends[k] gets the end of its filters in `out`. Returns the first k that was
+    not matched because `out` might not have had room for its filters. Of the arrays in the table `scratch`, `ranks` and
+    `words` are ABSENT and `satisfied` is 0 before and after the call; `found` has room for every pattern.
 
     If `further`, the table of spatial constraints at one place (residual.py), is not empty, these are checked too:
     message k has region region_of[k] there, or a point (A_POINT), which is its box, or nothing if region_of[k] is
-    negative. Filters are named by their numbers, from `first_filter` on, or by their places here if `first_filter` is
     negative.
     """
+    ranks, satisfied, found, words, gate = scratch_at(scratch)
     enter(gate)
     level = level_at(table)
     messages = MessageArrays(m_offsets, m_values, m_blob, m_boxes)
-    m = RegionColumn(r_xy, r_rings, r_flags, r_boxes)
-    work = make_work(most_rings(r_regions), further[AT_RING_COUNT] if len(further) > 0 else np.int64(1))
-    listed = np.empty(MAX_EXAMINED_REGIONS if len(further) > 0 else 1, np.int32)
-    no_grid = Grid(np.int64(0), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, work.marks, listed, listed, listed, ends)
     count = np.int64(0)
-    for i in range(start, len(ends)):
+    stop = len(ends)
+    for i in range(start, stop):
         if len(out) - count < row_offsets[i + 1] - row_offsets[i] + len(level.entries):
-            leave(gate)
-            return i
+            stop = i
+            break
         first = count
         patterns = fill_ranks(level, messages, i, ranks, satisfied, found)
         for k in range(row_offsets[i], row_offsets[i + 1]):
@@ -319,27 +352,12 @@ def match_scalars(
         count = keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
         count = reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count)
         clear_ranks(level, messages, i, ranks, satisfied, found, patterns)
-        if len(further) > 0 and count > first:
-            checks = checks_at(further)
-            if region_of[i] == A_POINT:
-                count = keep_around(m_boxes[i, 0], m_boxes[i, 1], checks, out, first, count, work)
-            elif region_of[i] < 0:
-                count = keep_unconstrained(checks, out, first, count)
-            else:
-                r = region_of[i]
-                grid = no_grid
-                size = cells_that_pay(r_bounds, r, checks, out, first, count, listed)
-                if size > 0:
-                    grid = build_grid(
-                        r_xy, r_rings, np.int64(r_regions[r]), np.int64(r_regions[r + 1]), r_bounds, r, size
-                    )
-                count = keep_passing(m, r_regions, r_bounds, r_chains, r, checks, out, first, count, grid, work)
-        if first_filter >= 0:
-            for k in range(first, count):
-                out[k] = first_filter + level.numbers[out[k]]
         ends[i] = count
+    if len(further) > 0 and count > 0:
+        m = RegionColumn(r_xy, r_rings, r_flags, r_boxes)
+        keep_related(m, r_regions, r_bounds, r_chains, region_of, m_boxes, further, start, stop, out, ends)
     leave(gate)
-    return len(ends)
+    return stop
 
 
 @entry("i8[1] i8[1] i8[2] u1[1] f8[2] i4[1]! u1[1]! i4[1]! i4[2]!")

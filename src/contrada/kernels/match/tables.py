@@ -81,6 +81,17 @@ SCALARS = AddressLayout(
     ]
 )
 
+# What one thread writes to while it matches scalars (index/scalars.py).
+SCRATCH = AddressLayout(
+    [
+        Field("ranks", "i4", 0, "by slot: rank of the message's value", True),
+        Field("satisfied", "u1", 0, "by text: 1 if the message's text matches the pattern", True),
+        Field("found", "i4", 0, "patterns that match", True),
+        Field("words", "u8", 0, "by slot: the rank in the form that entries are compared with", True),
+        Field("gate", "i8", 0, "where finished kernels wait for a writer (runtime/gil_gate.py)"),
+    ]
+)
+
 # Distinct constraints of a table, for the counting algorithm (papers/spatial/counted.py).
 COUNTED = AddressLayout(
     [
@@ -100,5 +111,6 @@ COUNTED = AddressLayout(
 )
 
 LAYOUTS = {
-    "items": ITEMS, "edge tree": EDGE_TREE, "tree": TREE, "residual": RESIDUAL, "scalars": SCALARS, "counted": COUNTED
+    "items": ITEMS, "edge tree": EDGE_TREE, "tree": TREE, "residual": RESIDUAL, "scalars": SCALARS,
+    "scratch": SCRATCH, "counted": COUNTED,
 }  # fmt: skip

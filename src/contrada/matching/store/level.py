@@ -16,7 +16,16 @@ from contrada.index.items import boxes_of
 from contrada.index.packed import PackedTree
 from contrada.index.raw import RawRecords, joined_raw
 from contrada.index.scalar_packing import Regions, pack_scalars, raw_of
-from contrada.index.scalars import EVERYWHERE, NO_TABLE, NOTHING_BESIDE, Beside, EncodedMessages, ScalarIndex, beside_of
+from contrada.index.scalars import (
+    EVERYWHERE,
+    NO_PLACES,
+    NO_TABLE,
+    NOTHING_BESIDE,
+    Beside,
+    EncodedMessages,
+    ScalarIndex,
+    beside_of,
+)
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder, Seen
 from contrada.matching.residual import Constraints, Residual
@@ -28,7 +37,6 @@ Indexed = PackedTree | CustomIndex | Residual | CustomResidual
 Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
 
 
-_NO_FILTERS = frozen(np.empty(0, np.int64))
 NO_SCALARS = EncodedMessages(
     frozen(np.zeros(2, np.int64)), frozen(np.empty((0, 3), np.int64)), frozen(np.empty(0, np.uint8))
 )
@@ -52,8 +60,9 @@ class Added(NamedTuple):
 class Level(NamedTuple):
     """Filters indexed by the constraint through which messages reach them, and their residual constraints (`checks`).
 
-    With packed scalar constraints, `trees` and `checks` hold positions in the scalar index (index/scalars.py) instead
-    of filter numbers, because filters that one message reaches lie close together there.
+    Within a level filters have local numbers, and `filters_at` translates them: with packed scalar constraints they are
+    the places in the scalar index (index/scalars.py), where filters that one message reaches lie close together;
+    without, they are the numbers of the filters.
     """
 
     trees: Mapping[Slot, PackedTree | CustomIndex]
@@ -67,30 +76,22 @@ class Level(NamedTuple):
         for slot, tree in self.trees.items():
             if slot in message.objects:
                 found.append(tree.match(message.objects[slot]))
-        filters = (found[0] if len(found) == 1 else merged(found)) if found else _NO_FILTERS
-        if isinstance(self.scalars, ScalarIndex):
-            return self._match_packed(self.scalars, message, filters)
-        if self.scalars is not None and message.scalars is not None:
-            filters = self.scalars.match(message.scalars, filters)
-        return self._passing(filters, message, None)
-
-    def _match_packed(self, index: ScalarIndex, message: Message, reached: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the filters that `message` satisfies; `reached` holds the positions that the trees found."""
-        scalars, beside = message.scalars or NO_SCALARS, self.beside(message)
-        if len(self.checks) == (len(beside.table) > 0):  # the kernel tests all residual constraints
-            return index.match(scalars, reached, beside)
-        entries = index.match(scalars, reached, beside, by_place=True)
-        done = index.region_slot if len(beside.table) else None
-        return np.sort(index.filters_at(self._passing(entries, message, done)))
-
-    def _passing(self, filters: NDArray[np.int64], message: Message, done: Slot | None) -> NDArray[np.int64]:
-        """Return the filters whose residual constraints `message` satisfies; those at slot `done` are not tested."""
+        local = (found[0] if len(found) == 1 else merged(found)) if found else NO_PLACES
+        index, done = self.scalars, None
+        if isinstance(index, ScalarIndex):
+            beside = self.beside(message)
+            local = index.match(message.scalars or NO_SCALARS, local, beside)
+            done = index.region_slot if len(beside.table) else None
+        elif index is not None and message.scalars is not None:
+            local = index.match(message.scalars, local)
         for slot, checks in self.checks.items():
-            if not len(filters):
-                break
-            if slot != done:
-                filters = checks.passing(filters, message.objects.get(slot))
-        return filters
+            if slot != done and len(local):
+                local = checks.passing(local, message.objects.get(slot))
+        return np.sort(index.filters_at(local)) if isinstance(index, ScalarIndex) and len(local) else local
+
+    def filters_at(self, local: NDArray[Any]) -> NDArray[Any]:
+        """Return the filters with the given numbers within this level."""
+        return self.scalars.filters_at(local) if isinstance(self.scalars, ScalarIndex) and len(local) else local
 
     def beside(self, message: Message) -> Beside:
         """Return the spatial part of `message` for the scalar index: box, region, and the residual constraints.
@@ -113,9 +114,7 @@ class Level(NamedTuple):
     def filters_under(self, part: Indexed) -> NDArray[np.int32]:
         """Return the filter of every constraint in a tree or in residual constraints."""
         rows = part.rows if isinstance(part, PackedTree) else part.part.filters
-        if isinstance(self.scalars, ScalarIndex):
-            return self.scalars.filters_at(rows).astype(np.int32)
-        return rows
+        return self.filters_at(rows).astype(np.int32, copy=False)
 
     def part_of(self, part: Indexed) -> Part:
         """Return the constraints of a tree, or residual constraints, with filter numbers."""
