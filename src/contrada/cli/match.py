@@ -274,7 +274,7 @@ def _match_messages(
             for item in bad:
                 rejections.add(item, "message")
             counts.census.add(batch.messages)
-            results.write(list(batch.ids), per_message, rows)
+            results.write(batch.ids, per_message, rows)
             counts.messages += len(batch.ids) - len(bad)
             counts.matches += len(rows)
             counts.matched += int(np.count_nonzero(per_message))
@@ -320,7 +320,8 @@ def _explain_messages(
 def _intake(plan: MatchPlan, take: Callable[[MessageBatch], None], rejections: Rejections) -> Intake:
     """Return the reader of a run's messages."""
     reject = partial(rejections.add, what="message")
-    return Intake(plan.reading, take, reject, by_rows=plan.explain is None, pause=rejections.flush)
+    by_rows = plan.explain is None
+    return Intake(plan.reading, take, reject, by_rows=by_rows, pause=rejections.flush, threads=plan.threads)
 
 
 def _key_in(table: ForwardingTable, text: str) -> str | int:

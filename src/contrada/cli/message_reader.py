@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
 import select
 import stat
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.formats import records
+from contrada.formats.json import decode
+from contrada.formats.json_columns import JsonLines
+from contrada.formats.messages import message_from, not_an_object
 from contrada.formats.reading import read_messages
-from contrada.formats.records import IDENTIFIERS, TABLE_FORMATS, OpenFile, Rejected
+from contrada.formats.records import IDENTIFIERS, TABLE_FORMATS, Lines, OpenFile, Record, Rejected
+from contrada.formats.spatial import UNCHANGED
 from contrada.formats.tables.row_files import read_batches, row_text
 from contrada.formats.tables.rows import attributes_of, values_of
 from contrada.geometry import Rejection
+from contrada.geometry.pool import PREFIX, cores
 from contrada.matching.explain import plain_value
 
 BATCH_MESSAGES = 2048  # messages in a batch
@@ -46,6 +55,55 @@ class MessageBatch(NamedTuple):
     bad: dict[int, str]
 
 
+class LinePlaces(Sequence[Place]):
+    """The places of lines with the given numbers."""
+
+    def __init__(self, name: str, numbers: Sequence[int]) -> None:
+        self._name, self._numbers = name, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._name, "line", self._numbers[row]
+
+
+class _Ahead:
+    """Calls functions in threads, a few ahead, and passes on their results in order."""
+
+    def __init__(self, threads: int | None) -> None:
+        self._most = threads or cores()
+        self._pool = ThreadPoolExecutor(self._most, thread_name_prefix=PREFIX) if self._most > 1 else None
+        self._begun: deque[tuple[Future[Any], Callable[[Any], None]]] = deque()
+
+    def __enter__(self) -> _Ahead:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.drain()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def add(self, work: Callable[[], Any], take: Callable[[Any], None]) -> None:
+        """Begin some work; `take` gets its result, after the results of earlier work."""
+        if self._pool is None:
+            take(work())
+            return
+        self._begun.append((self._pool.submit(work), take))
+        while len(self._begun) > self._most:
+            self._take_first()
+
+    def drain(self) -> None:
+        """Wait for all results, and pass them on."""
+        while self._begun:
+            self._take_first()
+
+    def _take_first(self) -> None:
+        future, take = self._begun.popleft()
+        take(future.result())
+
+
 class Intake:
     """Reads messages; passes batches to `take` and rejections to `reject`.
 
@@ -60,11 +118,14 @@ class Intake:
         by_rows: bool = True,
         several: bool = False,
         pause: Callable[[], None] = lambda: None,
+        threads: int | None = 1,
     ) -> None:
+        self._threads = threads
         self._reading, self._take, self._reject, self._pause = reading, take, reject, pause
         # Geometry that is reprojected or buffered, and text that is a time, are read value by value.
         self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name != "zones")
         self._id_names = IDENTIFIERS if reading.id is None else (reading.id,)
+        self._schema, self._ahead = JsonLines(), _Ahead(1)
         self._pending: list[tuple[dict[str, Any], str | int, Place]] = []  # messages, identifiers and places
         self._several = several  # several files: a number alone does not identify a message
         self.position: Callable[[], tuple[int, int]] | None = None  # returns bytes read and in total
@@ -85,12 +146,15 @@ class Intake:
                 self.position = _position(stream)
                 if self._by_rows and ready.format in TABLE_FORMATS:
                     self._read_rows(ready)
+                elif self._by_rows and ready.format == "ndjson":
+                    self._read_lines(ready)
                 else:
                     self._read_each(ready)
                 self._before_waiting()
             self.position = None
 
     def _before_waiting(self) -> None:
+        self._ahead.drain()
         self.flush()
         self._pause()
 
@@ -107,13 +171,75 @@ class Intake:
             if isinstance(item, Rejected):
                 self._reject(item if item.source == ready.name else item._replace(source=ready.name))
                 continue
-            place = (ready.name, item.unit, item.number)
-            try:
-                self._pending.append((item.message, self._identifier(item.message.get, place), place))
-            except FormatError as error:
-                self._reject(Rejected(*place, str(error), message_text(item.message)))
+            self._add(item.message, (ready.name, item.unit, item.number))
             if len(self._pending) >= BATCH_MESSAGES:
                 self.flush()
+
+    def _read_lines(self, ready: OpenFile) -> None:
+        """Read newline JSON in blocks, the next ones in threads while one is matched."""
+        with _Ahead(self._threads) as ahead:
+            self._ahead = ahead
+            for block in records.until_damage(records.line_blocks(ready.stream), ready.name):
+                if isinstance(block, Rejected):
+                    ahead.drain()
+                    self._reject(block)
+                else:
+                    ahead.add(partial(self._schema.table_of, block.data), partial(self._take_block, block, ready.name))
+
+    def _take_block(self, block: Lines, name: str, table: Any | None) -> None:
+        """Process a block of lines: as a table, or without the bad lines as a table, or as messages one by one."""
+        if table is not None:
+            places = LinePlaces(name, range(block.before + 1, block.before + 1 + table.num_rows))
+            self._take_table(table, places, lambda k: block.data.split(b"\n")[k])
+            return
+        with _collections_paused():  # decoded objects refer to each other in no circles
+            good, values = self._decoded(block, name)
+            self._schema.learn(values)
+            data = [record.data for record in good]
+            table = self._schema.table_of(b"".join(line + b"\n" for line in data))
+            if table is not None:
+                self._take_table(table, LinePlaces(name, [record.number for record in good]), data.__getitem__)
+                return
+            for value, record in zip(values, good, strict=True):
+                self._add_message(value, (name, "line", record.number), record.data)
+            self.flush()
+
+    def _decoded(self, block: Lines, name: str) -> tuple[list[Record], list[dict[str, Any]]]:
+        """Return the lines of a block that are objects, and the objects; reject the others."""
+        good, values = [], []
+        for record in block.records():
+            value, reason = record.decoded()
+            if reason is None and type(value) is not dict:
+                reason = not_an_object(value)
+            if reason is None:
+                good.append(record)
+                values.append(value)
+            else:
+                self._reject(record.rejected(name, reason))
+        return good, values
+
+    def _take_table(self, table: Any, places: Sequence[Place], line: Callable[[int], bytes]) -> None:
+        ids, bad = self._row_identifiers(table, places)
+
+        def text(row: int) -> str:
+            return message_text(message_from(decode(line(row)), UNCHANGED, ()))
+
+        self._take(MessageBatch(table, ids, places, text, bad))
+
+    def _add_message(self, value: dict[str, Any], place: Place, line: bytes) -> None:
+        """Read the object of a line, and add it to the pending messages or reject it."""
+        try:
+            message = message_from(value, UNCHANGED, ())
+        except input_errors() as error:
+            self._reject(Rejected(*place, reason_of(error), line.strip(b" \t\r\n").decode("utf-8", "replace")))
+        else:
+            self._add(message, place)
+
+    def _add(self, message: dict[str, Any], place: Place) -> None:
+        try:
+            self._pending.append((message, self._identifier(message.get, place), place))
+        except FormatError as error:
+            self._reject(Rejected(*place, str(error), message_text(message)))
 
     def _identifier(self, value_of: Callable[[str], Any], place: Place) -> str | int:
         """Return the identifier of a message: the named attribute, a usual one, or its number."""
@@ -151,6 +277,11 @@ class Intake:
     def _row_identifiers(self, table: Any, places: Sequence[Place]) -> tuple[list[str | int], dict[int, str]]:
         """Return the identifiers of the rows of a table, and why some have none."""
         plain = attributes_of(table, self._id_names)
+        first = next((name for name in self._id_names if name in plain.column_names), None)
+        if first is not None and str(plain.column(first).type) in ("int64", "string"):
+            found = values_of(plain.column(first))
+            if {int, str}.issuperset(map(type, found)):
+                return found, {}
         columns = {name: values_of(plain.column(name)) for name in self._id_names if name in plain.column_names}
         ids: list[str | int] = []
         bad: dict[int, str] = {}
@@ -208,6 +339,18 @@ def _position(stream: BinaryIO) -> Callable[[], tuple[int, int]] | None:
     except OSError:
         return None
     return (lambda: (stream.tell(), size)) if stream.seekable() else None
+
+
+@contextmanager
+def _collections_paused() -> Iterator[None]:
+    """Keep the garbage collector from visiting all objects of a block again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def message_text(message: dict[str, Any]) -> str:

@@ -105,15 +105,15 @@ class MatchLines:
         if self._is_csv:
             file.write(b"message,subscriber,key\n" if by == "subscription" else b"message,subscriber\n")
 
-    def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+    def write(self, ids: Sequence[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write matches: message k has `counts[k]` of the rows."""
         self._learn(rows)
         ends = [self._ends[row] for row in rows.tolist()]
         lines: list[bytes] = []
         start = 0
-        for id, count in zip(ids, counts.tolist(), strict=True):
-            if not count:
-                continue
+        matched = np.flatnonzero(counts)
+        for row, count in zip(matched.tolist(), counts[matched].tolist(), strict=True):
+            id = ids[row]
             head = csv_line([id], self._is_safe)[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
             lines += [head + end for end in ends[start : start + count]]
             start += count
@@ -170,14 +170,15 @@ class MatchTables:
         self._schema = pa.schema(fields)
         self._writer = writer_of(file, self._schema)
 
-    def write(self, ids: list[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+    def write(self, ids: Sequence[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write matches: message k has `counts[k]` of the rows."""
         import pyarrow as pa
 
         if not len(rows):
             return
-        whose = np.repeat(np.arange(len(ids)), counts)
-        columns = {"message": pa.array([str(id) for id in ids], pa.string()).take(whose)}
+        matched = np.flatnonzero(counts)
+        whose = np.repeat(np.arange(len(matched)), counts[matched])
+        columns = {"message": pa.array([str(ids[row]) for row in matched.tolist()], pa.string()).take(whose)}
         for name, values in names_of(self._table, rows, self._by).items():
             columns[name] = name_column(values, self._schema.field(name).type)
         self._writer.write_table(pa.table(columns, schema=self._schema))

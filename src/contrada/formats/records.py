@@ -34,6 +34,7 @@ SUFFIXES = {
 IDENTIFIERS = ("id", "identifier", "message_id", "ce.id")  # in order of preference, attributes that identify a message
 SEPARATOR = b"\x1e"  # RFC 8142
 MAX_LINE_BYTES = 1 << 28  # bytes in a line
+BLOCK_BYTES = 1 << 20  # read at once
 PEEK_BYTES = 1 << 16
 COMPRESSION_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 COMPRESSION_MAGICS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -307,6 +308,8 @@ def until_damage(items: Iterator[T], name: str) -> Iterator[T | Rejected]:
             last = item
             yield item
     except input_errors() as error:
+        if isinstance(last, Lines):
+            last = max(last.records(), key=lambda record: record.number, default=None)
         unit, number = ("line", 0) if last is None else (last.unit, last.number + 1)
         yield Rejected(name, unit, number, f"the file cannot be read from here on: {reason_of(error)}", "")
 
@@ -316,24 +319,62 @@ def json_records(stream: BinaryIO, format: str) -> Iterator[Record]:
     return {"json": _items, "geojsonseq": _sequence}.get(format, lines)(stream)
 
 
-def lines(stream: BinaryIO) -> Iterator[Record]:
-    """Yield the non-empty lines of a file, numbered from 1; of an overlong line only 1,000 bytes are kept."""
-    number = 0
-    make, first = tuple.__new__, SEPARATOR[0]  # calling the class takes three times as long
-    while line := stream.readline(MAX_LINE_BYTES):
-        number += 1
-        if number == 1:
-            line = line.removeprefix(BYTE_ORDER_MARK)
-        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            while (rest := stream.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
-                pass
-            yield Record("line", number, line[:1000], FormatError(f"line is longer than {MAX_LINE_BYTES} bytes"))
+class Overlong(bytes):
+    """The beginning of a line that is too long."""
+
+
+class Lines(NamedTuple):
+    """A block of whole lines of a file, and how many lines come before it."""
+
+    before: int
+    data: bytes
+
+    def records(self, longest: int = MAX_LINE_BYTES) -> Iterator[Record]:
+        """Yield the lines that are not empty, numbered from 1; one of `longest` bytes or more has an error."""
+        make, first = tuple.__new__, SEPARATOR[0]  # calling the class takes three times as long
+        is_overlong = isinstance(self.data, Overlong)
+        for number, line in enumerate(self.data.split(b"\n"), self.before + 1):
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)
+            if is_overlong or len(line) >= longest:
+                error = FormatError(f"line is longer than {longest} bytes")
+                yield Record("line", number, line[:1000], error)
+                continue
+            line = line.strip(b" \t\r\n")
+            if line and line[0] == first:
+                line = line[1:].strip()
+            if line:
+                yield make(Record, ("line", number, line, None, False, None))
+
+
+def line_blocks(stream: BinaryIO, longest: int = MAX_LINE_BYTES) -> Iterator[Lines]:
+    """Yield the lines of a file in blocks; a line of much more than `longest` bytes is a block, its beginning."""
+    parts: list[bytes] = []  # of a line whose end is yet to come
+    before = size = 0
+    while piece := _some(stream, BLOCK_BYTES):
+        end = piece.rfind(b"\n") + 1
+        if end == 0:
+            size += len(piece)
+            parts = [*parts, piece] if size <= longest else [b"".join([*parts, piece])[:1000]]
             continue
-        line = line.strip(b" \t\r\n")
-        if line and line[0] == first:
-            line = line[1:].strip()
-        if line:
-            yield make(Record, ("line", number, line, None, False, None))
+        if size > longest:
+            yield Lines(before, Overlong(parts[0]))
+            before += 1
+            parts, piece = [], piece[piece.find(b"\n") + 1 :]
+            end = piece.rfind(b"\n") + 1
+        if end:
+            data = b"".join([*parts, piece[:end]])
+            yield Lines(before, data)
+            before += data.count(b"\n")
+        parts = [piece[end:]] if len(piece) > end else []
+        size = len(piece) - end
+    if parts:
+        yield Lines(before, b"".join(parts) if size <= longest else Overlong(parts[0]))
+
+
+def lines(stream: BinaryIO, longest: int = MAX_LINE_BYTES) -> Iterator[Record]:
+    """Yield the lines of a file that are not empty, numbered from 1; one of `longest` bytes or more has an error."""
+    return chain.from_iterable(block.records(longest) for block in line_blocks(stream, longest))
 
 
 def _sequence(stream: BinaryIO) -> Iterator[Record]:

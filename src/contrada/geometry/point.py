@@ -193,7 +193,13 @@ class PointArray(Immutable):
 
         if srid:
             srid_of(self._crs)  # raises if there is none
-        return pa.array(shapely.to_wkb(self.to_shapely(), include_srid=srid), type=pa.binary())
+        if srid or len(self) * PLAIN_SIZE >= 1 << 31:  # which is too long for 32-bit offsets
+            return pa.array(shapely.to_wkb(self.to_shapely(), include_srid=srid), type=pa.binary())
+        records = np.empty((len(self), PLAIN_SIZE), np.uint8)
+        records[:, :5] = np.frombuffer(PLAIN_HEADER, np.uint8)
+        records[:, 5:] = self.xy.astype("<f8", copy=False).view(np.uint8)
+        offsets = np.arange(0, records.size + 1, PLAIN_SIZE, dtype=np.int32)
+        return pa.Array.from_buffers(pa.binary(), len(self), [None, pa.py_buffer(offsets), pa.py_buffer(records)])
 
     def to_arrow(self) -> Any:
         """Return a GeoArrow array of points (interleaved coordinates) with the CRS."""

@@ -1,0 +1,214 @@
+"""Read blocks of newline JSON as Arrow tables with one column per attribute, as reading each line would."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import ContradaError
+from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.arrow.mixed import is_geometry, is_null, sift_mixed
+from contrada.geometry.crs import LONGITUDE_LATITUDE
+from contrada.limits import limit
+from contrada.model.types import has_types
+from contrada.model.values import EXACT_INTEGERS
+
+_FEATURE_MEMBERS = {"type", "id", "bbox", "geometry", "properties"}
+_NESTING = {"Point": 0, "Polygon": 2, "MultiPolygon": 3}  # lists around the positions of a geometry
+_NOT_JSON = re.compile(rb"[:\[,]\s*-?(?:NaN|Inf)")  # numbers that Arrow takes
+
+
+class UnfitError(Exception):
+    """Lines that do not fit into columns, or may be bad: they have to be read one by one."""
+
+
+class JsonLines:
+    """Reads blocks of lines with the types of the objects that it has learnt from."""
+
+    def __init__(self) -> None:
+        self._schema: Any = None
+
+    def learn(self, objects: Sequence[dict[str, Any]]) -> None:
+        """Take the types of objects for the blocks to come; objects of several types under one name are not taken."""
+        try:
+            kind = _wide(pa.array(objects).type, 0)
+            self._schema = pa.schema([kind.field(k) for k in range(kind.num_fields)])
+        except (pa.ArrowException, OverflowError, UnicodeError, UnfitError):
+            self._schema = None
+
+    def table_of(self, block: bytes) -> Any | None:
+        """Return the messages of a block of whole lines as a table for `match_many`; None to read them one by one.
+
+        >>> lines = JsonLines()
+        >>> lines.learn([{"wind": {"speed": 12}, "at": {"type": "Point", "coordinates": [1, 2]}}])
+        >>> lines.table_of(b'{"wind": {"speed": 3}, "at": null}\\n').to_pydict()
+        {'wind.speed': [3], 'at': [None]}
+        >>> lines.table_of(b'{"wind": {"speed": "high"}}\\n') is None
+        True
+        """
+        if self._schema is None or has_types():
+            return None
+        try:
+            return _message_table(_parsed(block, self._schema))
+        except (UnfitError, ContradaError, pa.ArrowException):
+            return None
+
+
+def _wide(kind: Any, depth: int) -> Any:
+    """Return a type whose coordinates are doubles; raise UnfitError for types that are never read by columns."""
+    if depth > limit("nesting"):
+        raise UnfitError
+    if pa.types.is_list(kind):
+        return pa.list_(_wide(kind.value_type, depth + 1))
+    if not pa.types.is_struct(kind):
+        return kind
+    fields = [kind.field(k) for k in range(kind.num_fields)]
+    names = {field.name for field in fields}
+    if len(names) < len(fields) or not names or {"type", "geometries"} <= names:
+        raise UnfitError
+    is_geometry = {"type", "coordinates"} <= names
+    return pa.struct([
+        (f.name, _of_doubles(f.type) if is_geometry and f.name == "coordinates" else _wide(f.type, depth + 1))
+        for f in fields
+    ])  # fmt: skip
+
+
+def _of_doubles(kind: Any) -> Any:
+    return pa.list_(_of_doubles(kind.value_type)) if pa.types.is_list(kind) else pa.float64()
+
+
+def _parsed(block: bytes, schema: Any) -> Any:
+    """Return the objects of a block as a table; raise UnfitError unless there is one in each line."""
+    import pyarrow.json
+
+    bytes_of = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(bytes_of == ord("\n"))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    # An object that begins in one line and ends in another has a line that does not begin and end like this.
+    if (bytes_of[starts] != ord("{")).any() or (bytes_of[ends - 1] != ord("}")).any():
+        raise UnfitError
+    if (b"NaN" in block or b"Inf" in block) and _NOT_JSON.search(block):
+        raise UnfitError
+    try:
+        block.decode()
+    except UnicodeError as error:
+        raise UnfitError from error
+    table = pyarrow.json.read_json(
+        pa.BufferReader(block),
+        pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+        pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
+    if table.num_rows != len(ends):
+        raise UnfitError
+    return table
+
+
+def _message_table(table: Any) -> Any:
+    """Return the attributes of objects: of GeoJSON features, their properties, geometry and id."""
+    columns: dict[str, Any] = {}
+    members = {field.name: _whole(table.column(k)) for k, field in enumerate(table.schema)}
+    is_typed = "type" in members and pa.types.is_string(members["type"].type)
+    kinds = members["type"].unique().to_pylist() if is_typed else []
+    if kinds == ["Feature"] and _FEATURE_MEMBERS.issuperset(members):
+        _add_features(members, columns)
+    elif "specversion" in members or "Feature" in kinds or "FeatureCollection" in kinds:
+        raise UnfitError
+    else:
+        for name, column in members.items():
+            _add(name, column, columns)
+    if not columns or len(columns) > limit("attributes") or max(map(len, columns)) > limit("name_bytes"):
+        raise UnfitError
+    return pa.table(columns)
+
+
+def _add_features(members: dict[str, Any], columns: dict[str, Any]) -> None:
+    """Add the attributes of GeoJSON features."""
+    from contrada.geometry.arrow.geoarrow import with_crs
+
+    parts = [members[name] for name in ("geometry", "properties") if name in members]
+    if not parts or np.logical_and.reduce([np.asarray(part.is_null()) for part in parts]).any():
+        raise UnfitError  # no member that makes it a feature
+    properties, geometry, name = (members.get(name) for name in ("properties", "geometry", "id"))
+    if properties is not None:
+        _add_members("", properties, columns)
+    if "geometry" in columns or any(map(is_geometry, columns.values())):
+        raise UnfitError  # geometry among the properties has the CRS of GeoJSON too
+    if name is not None and name.null_count < len(name):
+        if "id" in columns or not (pa.types.is_string(name.type) or pa.types.is_integer(name.type)):
+            raise UnfitError
+        columns["id"] = name
+    if geometry is not None and geometry.null_count < len(geometry):
+        _add("geometry", geometry, columns)
+        if "geometry" not in columns:
+            raise UnfitError
+        columns["geometry"] = with_crs(columns["geometry"], LONGITUDE_LATITUDE)
+
+
+def _add(name: str, column: Any, columns: dict[str, Any]) -> None:
+    """Add a member of objects: its own members, a geometry, or a value."""
+    if pa.types.is_null(column.type):
+        return
+    if name in columns:
+        raise UnfitError
+    if pa.types.is_floating(column.type):
+        numbers = np.asarray(column.drop_null())
+        if not (np.abs(numbers) <= EXACT_INTEGERS).all():  # an integer there may not be exact
+            raise UnfitError
+    if pa.types.is_list(column.type):  # operators only ask whether there is one
+        empty = np.zeros(len(column) + 1, np.int32)
+        columns[name] = pa.ListArray.from_arrays(pa.array(empty), pa.nulls(0), mask=column.is_null())
+        return
+    if not pa.types.is_struct(column.type):
+        columns[name] = column
+        return
+    names = {column.type.field(k).name for k in range(column.type.num_fields)}
+    if {"type", "coordinates"} <= names and pa.types.is_string(column.type.field("type").type):
+        geometry = _geometry(column, names)
+        if any(not is_null(item) for item in sift_mixed(geometry).rejected):
+            raise UnfitError
+        columns[name] = geometry
+    else:
+        _add_members(f"{name}.", column, columns)
+
+
+def _add_members(prefix: str, column: Any, columns: dict[str, Any]) -> None:
+    for field, values in zip(column.type, column.flatten(), strict=True):
+        _add(prefix + field.name, values, columns)
+
+
+def _geometry(column: Any, names: set[str]) -> Any:
+    """Return GeoJSON geometry objects of one type as GeoArrow."""
+    rows = np.flatnonzero(np.asarray(column.is_valid()))
+    kinds, coordinates = (column.field(name).take(pa.array(rows)) for name in ("type", "coordinates"))
+    found = kinds.unique().to_pylist()
+    if len(names) > 2 or len(found) != 1 or found[0] not in _NESTING:
+        raise UnfitError
+    depth = _NESTING[found[0]]
+    built = _nested(coordinates, depth)
+    if len(rows) == len(column):
+        return built
+    places = np.full(len(column), -1)
+    places[rows] = np.arange(len(rows))
+    return built.take(pa.array(places, mask=places < 0))
+
+
+def _nested(lists: Any, depth: int) -> Any:
+    """Return nested lists of positions with two coordinates each as GeoArrow keeps them."""
+    if lists.null_count or not pa.types.is_list(lists.type):
+        raise UnfitError
+    if depth > 0:
+        return pa.ListArray.from_arrays(lists.offsets, _nested(lists.values, depth - 1))
+    if not pa.types.is_floating(lists.values.type) or lists.values.null_count:
+        raise UnfitError
+    offsets: NDArray[np.int32] = np.asarray(lists.offsets)
+    if (np.diff(offsets) != 2).any():
+        raise UnfitError
+    return pa.FixedSizeListArray.from_arrays(lists.values[offsets[0] : offsets[-1]] if len(lists) else lists.values, 2)
+
+
+def _whole(column: Any) -> Any:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
