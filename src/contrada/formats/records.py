@@ -316,18 +316,21 @@ def json_records(stream: BinaryIO, format: str) -> Iterator[Record]:
     return {"json": _items, "geojsonseq": _sequence}.get(format, lines)(stream)
 
 
-def lines(stream: BinaryIO) -> Iterator[Record]:
-    """Yield the non-empty lines of a file, numbered from 1; of an overlong line only 1,000 bytes are kept."""
+def lines(stream: BinaryIO, longest: int = MAX_LINE_BYTES) -> Iterator[Record]:
+    """Yield the non-empty lines of a file, numbered from 1.
+
+    A line that is longer than `longest` bytes has an error, and only its first 1,000 bytes are kept.
+    """
     number = 0
     make, first = tuple.__new__, SEPARATOR[0]  # calling the class takes three times as long
-    while line := stream.readline(MAX_LINE_BYTES):
+    while line := stream.readline(longest):
         number += 1
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
-        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            while (rest := stream.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+        if len(line) == longest and not line.endswith(b"\n"):
+            while (rest := stream.readline(longest)) and not rest.endswith(b"\n"):
                 pass
-            yield Record("line", number, line[:1000], FormatError(f"line is longer than {MAX_LINE_BYTES} bytes"))
+            yield Record("line", number, line[:1000], FormatError(f"line is longer than {longest} bytes"))
             continue
         line = line.strip(b" \t\r\n")
         if line and line[0] == first:
