@@ -21,9 +21,13 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 
 @pytest.fixture
-def own_types(monkeypatch):
+def own_types():
     """No type is registered, and what a test registers is gone with it."""
-    monkeypatch.setattr(types, "_TYPES", {})
+    before = types.forget_types()
+    yield
+    types.forget_types()
+    for one in before:
+        types.register_type(one)
 
 
 @pytest.fixture

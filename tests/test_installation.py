@@ -28,9 +28,14 @@ class Distribution:
 
 
 @pytest.fixture
-def installed(monkeypatch):
+def no_clone(monkeypatch, tmp_path):
+    """Pretends that the module lies in a folder that is no clone."""
+    monkeypatch.setattr(installation, "__file__", str(tmp_path / "lib" / "contrada" / "installation.py"))
+
+
+@pytest.fixture
+def installed(monkeypatch, no_clone):
     """Pretends that the package was installed by pip, from an origin as PEP 610 writes it."""
-    monkeypatch.setattr(installation, "_clone", lambda: None)
 
     def install(origin):
         text = origin if origin is None or isinstance(origin, str) else json.dumps(origin)
@@ -43,15 +48,16 @@ def arguments(extra="spark"):
     return shlex.split(installation.install_command(extra))
 
 
-def test_a_clone(monkeypatch, tmp_path):
-    monkeypatch.setattr(installation, "_clone", lambda: tmp_path)
+def test_a_clone(no_clone, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "contrada"\n')
     assert arguments() == [sys.executable, "-m", "pip", "install", "-e", f"{tmp_path}[spark]"]
     assert arguments("") == [sys.executable, "-m", "pip", "install", "-e", str(tmp_path)]
 
 
 def test_this_source_tree_is_a_clone():
-    folder = installation._clone()
-    assert folder is None or (folder / "src" / "contrada").is_dir()
+    folder = Path(installation.__file__).parents[2]
+    is_clone = (folder / "src" / "contrada").is_dir()
+    assert (arguments("")[-2:] == ["-e", str(folder)]) == is_clone
 
 
 @pytest.mark.parametrize("name", ["contrada-0.1.0-py3-none-any.whl", "a folder"])
@@ -79,9 +85,8 @@ def test_an_origin_that_says_nothing(origin, installed):
     assert "'contrada[spark]'" not in command
 
 
-def test_not_installed_at_all(monkeypatch):
+def test_not_installed_at_all(monkeypatch, no_clone):
     none = mock.Mock(side_effect=metadata.PackageNotFoundError("contrada"))
-    monkeypatch.setattr(installation, "_clone", lambda: None)
     monkeypatch.setattr(metadata, "distribution", none)
     monkeypatch.setattr(metadata, "requires", none)
     assert installation.install_command("spark").endswith("-e '.[spark]'  (in a clone of the repository)")

@@ -97,12 +97,15 @@ def test_without_a_writable_home_a_private_temporary_directory_serves(tmp_path):
     assert run(USE_A_KERNEL, **homes).stderr == ""
 
 
-def test_a_temporary_cache_that_others_can_write_is_not_trusted(tmp_path, monkeypatch):
-    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path))
-    mine = jit._temporary_cache()
-    assert mine.parent == tmp_path
+def test_a_temporary_cache_that_others_can_write_is_not_trusted(tmp_path):
+    show = "from contrada import jit; print(jit.cache_directory())"
+    use = partial(run, show, CONTRADA_CACHE_DIR=os.devnull, TMPDIR=str(tmp_path))
+    first = use().stdout
+    (mine,) = tmp_path.iterdir()
+    assert first.startswith(f"{mine}{os.sep}")
+    assert use().stdout == first
     mine.chmod(0o777)
-    assert jit._temporary_cache() != mine
+    assert not use().stdout.startswith(f"{mine}{os.sep}")
 
 
 def test_the_host_application_keeps_its_cache_and_old_ones_of_ours_are_removed(tmp_path):

@@ -1,4 +1,4 @@
-"""Folders import one way only, and stay small enough to read."""
+"""Folders import one way only, stay small enough to read, and are tested through public names."""
 
 import ast
 import sys
@@ -41,6 +41,12 @@ ALLOWED = {
     "demo": CORE | {"contrada", "pipeline", "report"},
     "papers": CORE | {"contrada", "overlay", "broker"},
     "cli": CORE | {"contrada", "jit", "overlay", "broker", "pipeline", "report", "demo", "papers"},
+}
+# Names that tests may use although they look private, or patch although they are constants.
+DOCUMENTED = {"_asdict", "_exit", "_fields", "_make", "_replace"}  # NamedTuple and os document them
+FOREIGN = {
+    "_fixtureinfo",  # pytest has no other way to tell the fixtures of a test before it runs
+    "MAX_WIDTH",  # Typer reads the width of its help from here alone
 }
 FOLDERS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -174,3 +180,43 @@ def test_functions_fit_on_a_screen():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 assert length <= FUNCTION_LINES, f"{relative(path)}: {node.name} has {length} lines"
+
+
+def own_names(tree: ast.Module) -> set[str]:
+    """Names that a file defines itself: functions, classes, and attributes of `self`."""
+    own = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            own.add(node.attr)
+    return own
+
+
+def private_uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Lines and names of private attributes that are used, private names that are imported, and patched constants."""
+    for node in ast.walk(tree):
+        names, patched = list[str](), list[str]()
+        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            modules = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+            names = ".".join(modules).split(".")
+        elif isinstance(node, ast.Attribute):
+            (names if isinstance(node.ctx, ast.Load) else patched).append(node.attr)
+        elif isinstance(node, ast.Call) and called.endswith(("attr", "patch", "patch.object")):
+            given = [str(part.value).rpartition(".")[2] for part in node.args[:2] if isinstance(part, ast.Constant)]
+            (names if called in ("getattr", "hasattr") else patched).extend(given)
+        for name in (*names, *patched):
+            is_private = name.startswith("_") and not name.startswith("__")
+            if is_private or (name in patched and name.isupper()):
+                yield node.lineno, name
+
+
+def test_tests_reach_the_code_through_public_names():
+    """What a test needs beyond them is an argument or a public name of the module: sizes, times, states."""
+    found = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        allowed = own_names(tree_of(path)) | DOCUMENTED | FOREIGN
+        uses = sorted(use for use in private_uses(tree_of(path)) if use[1] not in allowed)
+        found += [f"{path.relative_to(ROOT)}:{line}: {name}" for line, name in uses]
+    assert not found, "\n".join(found)

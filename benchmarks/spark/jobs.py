@@ -185,7 +185,7 @@ def workers_with(spark: SparkSession, digest: str) -> str:
 
         for _ in batches:
             time.sleep(0.5)  # so that each of the workers gets one
-            yield pa.RecordBatch.from_pydict({"pid": [os.getpid()], "has": [digest in tables._OPEN]})
+            yield pa.RecordBatch.from_pydict({"pid": [os.getpid()], "has": [digest in tables.open_digests()]})
 
     rows = spark.range(0, 2, 1, 2).mapInArrow(look, "pid long, has boolean").distinct().collect()
     return f"{sum(row.has for row in rows)} of {len(rows)}"

@@ -97,7 +97,7 @@ def test_every_command_is_tried():
 @pytest.mark.parametrize("case", range(len(READS)), ids=READS)
 def test_bad_files_are_told_in_lines(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(overlay_figures, "_measured", lambda settings, processes: ())  # it takes minutes
+    monkeypatch.setattr(overlay_figures, "settings_of", lambda seeds, scale: [])  # to measure them takes minutes
     monkeypatch.setattr(overlay_plots, "plot", lambda *arguments, **options: [])
     folder = tmp_path / "good"
     folder.mkdir()

@@ -26,11 +26,8 @@ def command_of(path):
 
 
 def page(path, width):
-    # Typer reads the width when it is imported, so it is set where it keeps it.
-    import typer.rich_utils
-
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(typer.rich_utils, "MAX_WIDTH", width)
+        patched.setenv("COLUMNS", str(width))
         result = contrada(*path.split(), "--help")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""

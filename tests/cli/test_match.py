@@ -19,8 +19,7 @@ import shapely
 from commands import start
 
 from console import collection, contrada, feature, ndjson, python, read_lines, wait_for, without_compiling, write_lines
-from contrada.cli import message_reader as intake
-from contrada.cli import rejections
+from contrada.cli.rejections import MAX_PENDING_LINES
 
 SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]]}
 FAR = {"type": "Polygon", "coordinates": [[[9, 9], [10, 9], [10, 10], [9, 9]]]}
@@ -73,12 +72,12 @@ def test_matches_are_printed_in_order_and_summed_up_on_standard_error(files, tmp
     assert "\x1b[" not in run(*files, "-o", tmp_path / "o.ndjson").stderr, "no progress bar in a pipe"
 
 
-@pytest.mark.parametrize("full", [1, 3])
-def test_batches_of_any_size(files, monkeypatch, full):
-    monkeypatch.setattr(intake, "BATCH_MESSAGES", full)
-    assert matches(run(*files)) == MATCHES
+def test_many_batches(files):
+    times = 1500  # a batch has 2048 messages
+    write_lines(files[0], MESSAGES * times)
+    assert matches(run(*files)) == MATCHES * times
     by_subscriber = [("a", "ops"), ("a", "harbour"), ("b", "ops"), ("b", "harbour"), ("c", "ops"), ("d", "ops")]
-    assert matches(run(*files, "--by", "subscriber")) == by_subscriber
+    assert matches(run(*files, "--by", "subscriber")) == by_subscriber * times
 
 
 def write_messages(path, form):
@@ -262,12 +261,11 @@ def test_a_file_without_a_good_subscription_or_message_is_an_error(files, tmp_pa
     assert "cannot be read from here on" in run(tmp_path / "m.parquet", files[1], code=1).stderr
 
 
-def test_many_reasons_are_bounded(files, monkeypatch):
-    monkeypatch.setattr(rejections, "MAX_DISTINCT_REASONS", 3)
-    lines = [*(" " + "[" * k + "}" for k in range(1, 9)), "2", '"x"', "nul"]
+def test_many_reasons_are_bounded(files):
+    lines = ["[" + "1," * k + "}" for k in range(1100)]
     result = run("-", files[1], input="\n".join(['{"severity": 9}', *lines]))
-    assert f"{len(lines)} rejected" in result.stderr
-    assert "other reasons" in result.stderr
+    assert f"{len(lines):,} rejected" in result.stderr
+    assert "  100 x message: other reasons (first: " in result.stderr
 
 
 FACILITIES = [
@@ -378,7 +376,7 @@ def send(process, lines):
 
 def test_answers_and_rejections_come_before_the_input_ends(live, tmp_path):
     bad = tmp_path / "bad.ndjson"
-    bursts = (1, 3, 2 * rejections.MAX_PENDING_LINES + 1)
+    bursts = (1, 3, 2 * MAX_PENDING_LINES + 1)
     send(live, b'{"id": "y", "severity": 9}\n')
     assert json.loads(live.stdout.readline())["message"] == "y"
     for number, burst in enumerate(bursts):

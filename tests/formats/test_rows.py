@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from unittest.mock import MagicMock
 
 import duckdb
 import numpy as np
@@ -190,12 +191,19 @@ def test_geometry_of_parquet_names_its_crs(tmp_path, crs, expected, version):
 
 
 def test_forms_of_names():
-    from contrada.formats.tables.rows import _system
+    file = MagicMock(schema_arrow=pa.schema([("g", pa.binary())], {b"own": pyproj.CRS(3035).to_json()}))
+    file.schema.__len__.return_value = 1
+    column = file.schema.column.return_value
+    column.name = column.path = "g"
 
-    assert _system("g", None, {}) == "OGC:CRS84"
-    assert _system("g", "SRID:0", {}) is None
-    assert _system("g", "srid:25832", {}) == "EPSG:25832"
-    assert _system("g", "projjson:own", {b"own": pyproj.CRS(3035).to_json().encode()}) == "EPSG:3035"
+    def system(text):
+        column.logical_type.to_json.return_value = json.dumps({"Type": "Geometry", "crs": text})
+        return geometry_columns(parquet_schema(file)).crs["g"]
+
+    assert system(None) == "OGC:CRS84"
+    assert system("SRID:0") is None
+    assert system("srid:25832") == "EPSG:25832"
+    assert system("projjson:own") == "EPSG:3035"
     for text in ("srid:x", "srid:-4", "projjson:absent", "bananas", "srid:" + "9" * 30):
         with pytest.raises(ct.CrsError, match="column 'g'"):
-            _system("g", text, {})
+            system(text)

@@ -137,7 +137,7 @@ def test_geoarrow_polygons_separated_and_chunked():
 
 def test_geoarrow_crs_comes_from_the_type(column):
     exported = column.to_arrow()
-    schema = pa.Field._import_from_c_capsule(exported.type.__arrow_c_schema__())
+    schema = pa.field(exported.type)
     assert schema.metadata[b"ARROW:extension:name"] == b"geoarrow.multipolygon"
     assert schema.metadata[b"ARROW:extension:metadata"] == b'{"crs": "EPSG:25832"}'
 

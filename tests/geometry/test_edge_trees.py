@@ -32,13 +32,13 @@ def figures(rng, count):
 
 
 def tree_of(shape):
-    """A packed tree with a constraint for each relation to the shape, whose tree of edges is built at once."""
+    """A packed tree with a constraint for each relation to the shape, whose tree of edges was built for messages."""
     column = ct.RegionArray.from_shapely([shape] * 8)
     assert shapely.get_num_coordinates(shape) > 64
     tree = PackedTree(column, np.uint8(1) << np.arange(8, dtype=np.uint8), np.arange(8, dtype=np.int32))
-    tree._edge_trees.spent[:-1] = -1
-    before = tree.nbytes
-    tree._edge_trees.build_wanted()
+    before, around = tree.nbytes, ct.Region.box(*shape.bounds)
+    for _ in range(60):  # 7 to 27 are enough
+        tree.match(around)
     assert tree.nbytes > before
     return tree
 

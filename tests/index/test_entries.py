@@ -6,9 +6,10 @@ import pyarrow as pa
 import contrada as ct
 from contrada.index.entries import filters_of, shifts_of
 from contrada.index.scalars import ScalarIndex
+from contrada.matching.store.storage import open_table
 
 
-def test_bounds_of_many_constants_rule_out_nothing_that_is_satisfied():
+def test_bounds_of_many_constants_rule_out_nothing_that_is_satisfied(tmp_path):
     rng = np.random.default_rng(3)
     count = 40_000
     low = rng.random((count, 3)).round(6)
@@ -18,7 +19,8 @@ def test_bounds_of_many_constants_rule_out_nothing_that_is_satisfied():
     table = ct.ForwardingTable()
     table.subscribe_many(pa.table({"key": np.arange(count), **rows}), template=asked)
     table.pack()
-    scalars = table._store.snapshot.levels[0].scalars
+    table.save(tmp_path / "saved")
+    scalars = open_table(tmp_path / "saved").level.scalars
     assert isinstance(scalars, ScalarIndex)
     assert shifts_of(np.diff(scalars.arrays.const_base)).max() > 0
     some = rng.integers(0, count, 60)
@@ -31,12 +33,13 @@ def test_bounds_of_many_constants_rule_out_nothing_that_is_satisfied():
         assert not table.match_keys(message)
 
 
-def test_more_attributes_than_a_byte_names():
+def test_more_attributes_than_a_byte_names(tmp_path):
     table = ct.ForwardingTable()
     for k in range(600):
         table.subscribe(k, f"a{k} = 1 AND a{(k + 7) % 600} > 2 AND a{(k + 300) % 600} < 5")
     table.pack()
-    entries = table._store.snapshot.levels[0].scalars.arrays.entries
+    table.save(tmp_path / "saved")
+    entries = open_table(tmp_path / "saved").level.scalars.arrays.entries
     assert (filters_of(entries) < 600).all()
     assert (entries[:, 0] >> np.uint64(48) == 0).all()
     for k in range(600):

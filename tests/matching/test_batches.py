@@ -139,3 +139,13 @@ def test_regions_and_points_in_one_column_with_scalars_and_residual_regions():
     rows = pa.table({"size": [1, 1, 1, 1], "area": area, "zone": [*zone, None, None]})
     found = table.match_many(rows, by="subscription")
     assert [set(found.keys(k)) for k in range(4)] == [{"a", "b"}, {"a", "b"}, set(), {"b"}]
+
+
+def test_a_null_geoarrow_point_is_an_absent_attribute():
+    table = ct.ForwardingTable()
+    table.subscribe("a", "severity > 1")
+    table.subscribe("b", "S_INTERSECTS(at, POINT(1 2))")
+    points = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0, 0.0, 0.0]), 2).take(pa.array([0, None]))
+    answer = table.match_many(pa.table({"at": points, "severity": [1, 2]}))
+    assert answer.rejected == ()
+    assert [set(found) for found in answer] == [{"b"}, {"a"}]

@@ -141,7 +141,7 @@ class Word(ct.ValueType):
         return dumped
 
 
-def test_a_useless_estimate_loses_no_filter_and_batches_read_the_attribute(tmp_path, monkeypatch):
+def test_a_useless_estimate_loses_no_filter_and_batches_read_the_attribute(tmp_path):
     ct.register_type(Word())
     table = ct.ForwardingTable()
     table.subscribe("both", ct.Filter([ct.Constraint("w", "shouts", "ab"), ct.Constraint("n", "!=", 1)]))
@@ -152,7 +152,7 @@ def test_a_useless_estimate_loses_no_filter_and_batches_read_the_attribute(tmp_p
         table.pack()
         table.check()
     table.save(tmp_path / "saved")
-    monkeypatch.setattr(types, "_TYPES", {})
+    types.forget_types()
     with pytest.raises(TableError, match="needs a type that is not registered: unknown type 'word'"):
         ct.ForwardingTable.open(tmp_path / "saved")
 

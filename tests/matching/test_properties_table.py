@@ -1,14 +1,16 @@
 """ForwardingTable: whatever was subscribed, removed, packed, saved and opened before, answers equal a plain scan."""
 
+from collections import UserDict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 
 import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, precondition, rule
 
 import contrada as ct
 from contrada.matching.store.tuning import Tuning
@@ -37,12 +39,26 @@ PROBES = [
     {"b": ct.Region.box(0, 0, 6, 3)},
 ]
 READERS = 3
+MAX_PINNED = 8  # readers that wait
 
 
 def as_arrow(batch):
     """Messages as an Arrow table: WKB, null where an attribute is absent."""
     rows = [{name: value.to_wkb() for name, value in message.items()} for message in batch]
     return pa.Table.from_pylist(rows, pa.schema([("a", pa.binary()), ("b", pa.binary())]))
+
+
+class SlowMessage(UserDict):
+    """A message whose reader has chosen its snapshot when `begun` is set, and waits for `go_on` before it matches."""
+
+    def __init__(self, values):
+        super().__init__(values)
+        self.begun, self.go_on = Event(), Event()
+
+    def items(self):
+        self.begun.set()
+        assert self.go_on.wait(60)
+        return super().items()
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -57,11 +73,13 @@ class TableMachine(RuleBasedStateMachine):
         self.directory = TemporaryDirectory(dir=MEMORY)
         self.saved = []
         self.pinned = []
-        self.pool = ThreadPoolExecutor(READERS)
+        self.pool = ThreadPoolExecutor(READERS + MAX_PINNED)
 
     def teardown(self):
-        for snapshot, asked, rows in self.pinned:
-            assert snapshot.subscriptions(asked).tolist() == rows
+        for slow, _, _ in self.pinned:
+            slow.go_on.set()
+        for _, answer, rows in self.pinned:
+            assert answer.result().rows.tolist() == rows
         self.pool.shutdown()
         self.table.wait_for_compaction()
         self.directory.cleanup()
@@ -133,18 +151,20 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def wait_for_compaction(self):
         self.table.wait_for_compaction()
-        assert self.table._store._threads == {}
+        assert self.table.stats().levels[1] == 0
 
     @rule()
     def pack(self):
         self.table.pack()
         assert self.table.stats().levels[1:] == (0,) * 5
 
+    @precondition(lambda self: len(self.pinned) < MAX_PINNED)
     @rule(message=messages)
     def pin(self, message):
-        """What a reader holds on to never changes, whatever is appended behind it."""
-        snapshot, values = self.table._store.snapshot, self.table._checked(message)
-        self.pinned.append((snapshot, values, snapshot.subscriptions(values).tolist()))
+        """A reader that takes its time gets the answer of the moment it came, whatever is appended behind it."""
+        slow, rows = SlowMessage(message), self.table.match_keys(message).rows.tolist()
+        self.pinned.append((slow, self.pool.submit(self.table.match_keys, slow), rows))
+        assert slow.begun.wait(60)
 
     # Saved tables
 

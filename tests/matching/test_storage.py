@@ -15,7 +15,7 @@ import contrada as ct
 from contrada.errors import TableError
 from contrada.geometry.saved import directories
 from contrada.geometry.saved.directories import checksum, header_checksum
-from contrada.matching.store.storage import saved_names
+from contrada.matching.store.storage import open_table, saved_names, store_of
 from oracles.subscriptions import matching_keys
 
 QUESTION = {"area": ct.Region.box(3, 3, 12, 12)}
@@ -80,8 +80,7 @@ def test_another_process_reads_it(table, saved, read):
 
 def test_arrays_are_mapped_and_not_read(table, tmp_path):
     table.save(tmp_path / "saved")
-    opened = ct.ForwardingTable.open(tmp_path / "saved")
-    tree = opened._store.snapshot.levels[0].trees["area", "region"]
+    tree = store_of(open_table(tmp_path / "saved")).snapshot.levels[0].trees["area", "region"]
     assert isinstance(tree.column.arrays.xy.base, np.memmap)
     assert not tree.rows.flags.writeable
 

@@ -9,7 +9,7 @@ import pytest
 
 from contrada import limits
 from contrada.errors import ContradaError, OverlayError
-from contrada.overlay import serving, wire
+from contrada.overlay import serving
 from contrada.overlay.connecting import Dials, Door, address_of, connect, peer_address
 from contrada.overlay.protocol import Ack, Beat, ChildEntry, Down, Join, Place, Publication, Report, Take, Up
 from contrada.overlay.rules import Rules
@@ -43,7 +43,7 @@ async def stranger(server, name=CLOSED):
     """A connection of somebody who greets as a peer."""
     reader, writer = await asyncio.open_connection(*address_of(server.id))
     try:
-        await shake_hands(reader, writer, name, server.overlay, None, is_server=False)
+        await shake_hands(reader, writer, name, server.overlay, Door(), is_server=False)
         yield reader, writer
     finally:
         writer.close()
@@ -93,25 +93,20 @@ async def test_accepted_connections_are_limited(name, limited):
         assert limits.variable(name) in server.complaints[0]
         for _, writer in open_ones:
             writer.close()
-        await eventually(lambda: not server._welcomes)
+        await eventually(lambda: not server.guests)
         await still_works(server)
 
 
-async def test_silent_connections_are_closed(monkeypatch):
-    monkeypatch.setattr(wire, "HANDSHAKE_SECONDS", 0.3)
-
-    async with running() as server:
+async def test_silent_connections_are_closed():
+    async with running(door=Door(handshake_seconds=0.5, silent_seconds=0.5)) as server:
         reader, writer = await asyncio.open_connection(*address_of(server.id))
         while await reader.read(1000):
             pass  # its greeting, and then it is closed
         writer.close()
-        monkeypatch.setattr(wire, "HANDSHAKE_SECONDS", 30.0)
-        monkeypatch.setattr(serving, "SILENT_SECONDS", 0.3)
         for begun in (b"", b"\x00\x00", b"\x00\x00\x10\x00begun and never ended"):
             async with stranger(server) as (reader, writer):
                 writer.write(begun)
                 assert await reader.read() == b""
-        monkeypatch.setattr(serving, "SILENT_SECONDS", 30.0)
         await still_works(server)
 
 

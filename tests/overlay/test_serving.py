@@ -112,9 +112,9 @@ async def test_tls_guards_the_door(tmp_path):
         subprocess.run([*request, *further], check=True, capture_output=True)
         return certificate, key, certificate
 
-    from contrada.cli.overlay_peer import _door
+    from contrada.cli.overlay_peer import door_from_files
 
-    ours, theirs = _door(None, *authority("ours")), _door(None, *authority("theirs"))
+    ours, theirs = door_from_files(None, *authority("ours")), door_from_files(None, *authority("theirs"))
 
     async with overlay(["price > 0", "price > 1"], ours) as servers:
         assert (await offer(servers[0].id, ['{"price": 5}'], ours))[0].reason is None

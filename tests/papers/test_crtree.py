@@ -170,12 +170,13 @@ def test_constraints_go_to_the_leaf_of_least_enlargement(split):
     tree, _ = filled(split, 500)
     unsplit = 0
     for row, region in enumerate(random_boxes(np.random.default_rng(3), 200), start=500):
-        arrays, box = tree._tree, np.array(region.bounds)
-        leaf, slot = chosen_leaf(arrays, box), tree._free[-1] if tree._free else len(tree)
-        full = arrays.counts[leaf] == tree.maximum
+        box = np.array(region.bounds)
+        leaf = chosen_leaf(tree.arrays, box)
+        full = tree.arrays.counts[leaf] == tree.maximum
         tree.insert(row, ct.Relation.MEETS, region)
         unsplit += not full
-        assert full or tree._tree.slot_parents[slot] == leaf
+        (slot,) = np.flatnonzero((tree.arrays.slot_boxes == box).all(axis=1))
+        assert full or tree.arrays.slot_parents[slot] == leaf
     assert unsplit > 100
 
 
@@ -221,7 +222,7 @@ def test_algorithm_1_at_the_leaves(split):
     column, _, _ = columns(model)
     for message in random_boxes(np.random.default_rng(5), 5, side=40.0):
         sampled = relate_sampled(message, column, 2.0).tolist()
-        boxes = relate_boxes(message._column.bounds, column.bounds).tolist()
+        boxes = relate_boxes(np.array([message.bounds]), column.bounds).tolist()
         expected = [
             row
             for row, (relations, _) in model.items()

@@ -8,6 +8,7 @@ from sample_tables import some_table
 
 from console import contrada
 from contrada import jit, pipeline
+from contrada.pipeline import artifact_cache
 from contrada.pipeline.session import session
 
 
@@ -70,6 +71,15 @@ def place(tmp_path_factory):
 @pytest.fixture
 def artifact(tmp_path):
     return pipeline.publish(some_table(), tmp_path / "artifacts")
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """Copies of tables that this process opens go to a directory of the test, and are closed after it."""
+    monkeypatch.setattr(artifact_cache, "cache_home", lambda: tmp_path / "cache")
+    yield
+    for digest in artifact_cache.open_digests():
+        artifact_cache.remove_copy(digest, tmp_path / "cache" / "tables")
 
 
 @pytest.fixture

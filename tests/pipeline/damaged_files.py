@@ -8,7 +8,7 @@ import numpy as np
 import contrada as ct
 from contrada.formats.spatial import Spatial, sift_column
 from contrada.pipeline.ingestion.splits import IngestRows, pieces_of, read_piece
-from contrada.pipeline.ingestion.survey import Surveyed, surveyed
+from contrada.pipeline.ingestion.survey import Surveyed, TaskSizes, surveyed
 from contrada.pipeline.stream.changes import apply_changes, read_changes
 from verification.damage import damaged
 from verification.damaged_arrow import good_files
@@ -30,7 +30,7 @@ def read_pieces(data):
         file.write(data)
         file.flush()
         for found in surveyed(Surveyed(file.name, "parquet", len(data), 0, len(data), file.name), None):
-            for piece in pieces_of(found, 0, None, {}):
+            for piece in pieces_of(found, 0, None, {}, TaskSizes()):
                 for batch in read_piece(piece):
                     if isinstance(batch, IngestRows):
                         repr(sift_column(batch.geometry, Spatial()).rejected)

@@ -49,26 +49,26 @@ class Jars(NamedTuple):
         return ",".join(map(str, self.connector))
 
 
-def jars():
-    """The jars, from the cache or fetched into it; UnavailableError if there is no way to get them."""
-    broker = _fetched("broker", BROKER, is_alone=False)
+def jars(cache=CACHE):
+    """The jars, from a cache or fetched into it; UnavailableError if there is no way to get them."""
+    broker = _fetched(cache, "broker", BROKER, is_alone=False)
     reasons = []
     for artifacts in CONNECTORS:
         try:
-            return Jars(broker, _fetched("connector", artifacts, is_alone=True))
+            return Jars(broker, _fetched(cache, "connector", artifacts, is_alone=True))
         except UnavailableError as error:
             reasons.append(str(error))
     raise UnavailableError("; ".join(reasons))
 
 
-def _fetched(name, artifacts, is_alone):
+def _fetched(cache, name, artifacts, is_alone):
     """The jars of artifacts, and, unless they are to stand alone, of what they need."""
-    folder = CACHE / f"{name}-{artifacts[0][2]}"
+    folder = cache / f"{name}-{artifacts[0][2]}"
     if not folder.is_dir():
         if shutil.which("mvn") is None:
             raise UnavailableError("there is no Maven (mvn) to fetch Kafka with")
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=CACHE) as place:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as place:
             _fetch(Path(place), artifacts, is_alone)
             if not folder.is_dir():
                 (Path(place) / "jars").rename(folder)

@@ -36,7 +36,6 @@ def test_from_kafka_to_kafka_and_to_files(kafka_jars, tmp_path):
 
 
 def test_without_maven_it_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(kafka_broker, "CACHE", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(kafka_broker.UnavailableError, match="no Maven"):
-        kafka_broker.jars()
+        kafka_broker.jars(tmp_path)

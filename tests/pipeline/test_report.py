@@ -19,6 +19,7 @@ import contrada as ct
 from contrada.pipeline import write_report
 from contrada.report import report
 from contrada.report.numbers import Bin, Numbers
+from contrada.report.page import Making
 from contrada.report.sample import DrawnSample
 from effort import slow
 from generators.filters_of_every_kind import expected
@@ -95,13 +96,13 @@ class Reported(NamedTuple):
     page: str
     numbers: Numbers
     sample: DrawnSample
+    making: Making
 
 
 def reported(path: Path, tables: dict, **told) -> Reported:
     with mock.patch.object(report, "render", wraps=report.render) as rendered:
         assert write_report(path, **tables, **{"title": "A walk", **told}) == path
-    numbers, sample, _ = rendered.call_args_list[0].args
-    return Reported(path.read_text(encoding="utf-8"), numbers, sample)
+    return Reported(path.read_text(encoding="utf-8"), *rendered.call_args_list[0].args)
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +212,7 @@ def test_hostile_text_stays_text_and_messages_may_share_an_id_or_have_none(spark
     tables = {name: spark.createDataFrame(rows[name], schema) for name, schema in schemas.items()}
     tables["quarantine"] = spark.createDataFrame([(HOSTILE, 1, HOSTILE)], "file string, row long, reason string")
     told = {"title": HOSTILE, "attribution": [HOSTILE], "plan": HOSTILE}
-    page, numbers, _ = reported(tmp_path / "report.html", tables, **told)
+    page, numbers, *_ = reported(tmp_path / "report.html", tables, **told)
     parsed = Parsed(page)
     assert sum(tag == "script" for tag, _ in parsed.elements) == 2
     assert not any(tag == "img" or "onerror" in found for tag, found in parsed.elements)
@@ -241,7 +242,7 @@ def test_empty_tables_give_a_page(run, tmp_path, empty, shown, text):
 @pytest.mark.slow
 def test_without_keys_subscribers_are_counted(run, tmp_path):
     by_subscriber = run.tables["matches"].select("message_id", "subscriber").distinct()
-    page, numbers, _ = reported(tmp_path / "r.html", {**run.tables, "matches": by_subscriber})
+    page, numbers, *_ = reported(tmp_path / "r.html", {**run.tables, "matches": by_subscriber})
     pairs = {(number, subscriber) for number, subscriber, _ in run.rows.matches}
     expected = Counter(subscriber for _, subscriber in pairs)
     assert {busy.key: busy.matches for busy in numbers.busiest} == expected
@@ -305,11 +306,10 @@ def test_large_tables_are_sampled_and_the_page_stays_small(spark, run, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_page_that_is_too_large_shows_less_of_a_sample_that_is_the_same_each_time(run, walk, tmp_path, monkeypatch):
+def test_a_page_that_is_too_large_shows_less_of_a_sample_that_is_the_same_each_time(run, walk, tmp_path):
     limit = len(walk.page.encode()) - 5_000
-    monkeypatch.setattr(report, "MAX_PAGE_BYTES", limit)
-    page, _, sample = reported(tmp_path / "report.html", run.tables)
-    assert sample == walk.sample
+    assert reported(tmp_path / "report.html", run.tables).sample == walk.sample
+    page = report.render_within(walk.numbers, walk.sample, walk.making, limit)
     assert len(page.encode()) <= limit
     drawn = re.search(r"Drawn: (\d+) of 30 subscriptions and (\d+) of 40 messages", page)
     assert 0 < int(drawn[1]) < 30

@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada import Constraint, Filter, Point, Predicate, Region, Relation, RelationSet, parse, relate, simplify
-from contrada.geometry import RegionArray, composition
-from contrada.model import implication
+from contrada.geometry import RegionArray
 from contrada.model.implication import conflicts, covers
-from contrada.simplification import conjunctions, merges, redundancy
 from contrada.simplification.conjunctions import reduced
-from contrada.simplification.interning import ConstraintPool
-from contrada.simplification.redundancy import filter_covers, uncovered
+from contrada.simplification.interning import ConstraintPool, PairLimits
+from contrada.simplification.redundancy import Redundancy, filter_covers, uncovered
 from contrada.simplification.simplifying import conflict_in, simplified_groups
-from effort import FULL, examples
+from effort import examples
 from generators import scalars
 from generators.strategies import mosaic, relation_sets, relations, shapes
 from oracles.plain import predicate_holds
@@ -80,12 +78,8 @@ def test_predicates_of_every_type_say_what_they_said(filters, messages):
 def test_filters_too_long_to_be_compared_say_what_they_said(drawn, messages):
     """Several filters joined by AND, and the limits beyond which no pairs are compared lowered to two."""
     predicate = Predicate(Filter([constraint for part in parts for constraint in part]) for parts in drawn)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conjunctions, "MAX_PAIRWISE_CONSTRAINTS", 2)
-        patch.setattr(merges, "MAX_PAIRWISE_CONSTRAINTS", 2)
-        patch.setattr(implication, "MAX_COMPARED_PAIRS", 2)
-        simpler = simplify(predicate)
-    assert_same(predicate, simpler, on_edges(predicate, messages))
+    (simpler,) = simplified_groups([predicate.filters], limits=PairLimits(constraints=2, filter_pairs=2))
+    assert_same(predicate, simpler.filters, on_edges(predicate, messages))
 
 
 MANY = 2_000  # constraints; comparing each with each would take minutes
@@ -139,7 +133,7 @@ def test_indexes_find_what_a_scan_finds(drawn, others):
     both = [Filter([*one, *other]) for one, other in zip(drawn[0], others, strict=False)]
     pool = ConstraintPool([[*drawn[0], *others, *both]])
     filters = [terms for terms, conflict, *_ in (reduced(pool, one) for one in pool.filters) if conflict is None]
-    found = redundancy.Redundancy(pool, list(dict.fromkeys(filters))).left()
+    found = Redundancy(pool, list(dict.fromkeys(filters))).left()
     for part in found:
         assert not any(filter_covers(pool, other, part) for other in found if other is not part)
     for part in filters:
@@ -160,54 +154,23 @@ def witnesses():
     return found
 
 
-def contradiction(found):
-    """Relations that the composition table, as it is, gets wrong for a message, or of which it says too little."""
-    for (p, q, r), (x, y, z) in found.items():
-        asked = [Constraint("area", Relation(r), z), Constraint("area", Relation(p), y)]
-        if conflicts(*asked) or not predicate_holds(simplify(Filter(asked)), {"area": x}):
-            return p, q, r
-    for p, q in product(Relation, repeat=2):
-        those = [known for known in found if known[:2] == (p, q)]
-        if those:
-            _, y, z = found[those[0]]
-            all_of_them = RelationSet(*(Relation(r) for _, _, r in those))
-            for more in Relation:  # equal constraints need no table
-                asked = [Constraint("area", all_of_them | more, z), Constraint("area", p, y)]
-                if not covers(*asked) or len(simplify(Filter(asked)).filters[0]) != 1:
-                    return p, q
-    return None
-
-
-@pytest.mark.effort
-def test_every_cell_of_the_composition_table_matters(monkeypatch):
-    """With any cell broken, by one relation more or less, simplification is wrong or misses something that shows.
-
-    `make test` breaks one relation of every cell.
-    """
+def test_simplification_knows_every_cell_of_the_composition_table():
+    """For relations p of x to y and q of y to z, the relations of x to z are those that occur: no more, no fewer."""
     found = witnesses()
-    assert contradiction(found) is None
-    right = composition.TABLE
-    for p, q, relation in product(range(8), range(8), Relation if FULL else [None]):
-        relation = Relation((p + q) % 8) if relation is None else relation
-        broken = right.copy()
-        broken[p, q] ^= 1 << relation
-        monkeypatch.setattr(composition, "TABLE", broken)
-        forget()
-        few = {key: value for key, value in found.items() if key[:2] == (p, q)}
-        assert contradiction(few) is not None, (p, q, relation)
-    monkeypatch.setattr(composition, "TABLE", right)
-    forget()
-
-
-def forget():
-    for table in (composition.mask_table, composition.covering_relations, composition.conflicting_relations):
-        table.cache_clear()
-
-
-@pytest.fixture(autouse=True)
-def restored():
-    yield
-    forget()
+    for (p, _, r), (x, y, z) in found.items():
+        both = Filter([Constraint("area", Relation(r), z), Constraint("area", Relation(p), y)])
+        assert predicate_holds(simplify(both), {"area": x}), both
+    for p, q in product(Relation, repeat=2):
+        occurring = RelationSet(*(Relation(r) for r in Relation if (p, q, r) in found))
+        _, y, z = next(found[p, q, r] for r in occurring)
+        given = Constraint("area", p, y)
+        for r in Relation:
+            one, more = Constraint("area", r, z), Constraint("area", occurring | r, z)  # equal ones need no table
+            assert conflicts(one, given) == (conflict_in(Filter([one, given])) is not None) == (r not in occurring)
+            assert covers(more, given)
+            assert simplify(Filter([more, given])) == Predicate([Filter([given])])
+            less = Constraint("area", occurring & ~r, z)
+            assert covers(less, given) == (r not in occurring)
 
 
 @pytest.mark.parametrize(
@@ -319,16 +282,14 @@ def test_large_groups_of_every_kind():
         assert predicate_holds(simpler, message) == predicate_holds(parts, message)
 
 
-def test_regions_that_all_overlap_are_looked_at_so_often_and_no_more(monkeypatch):
+def test_regions_that_all_overlap_are_looked_at_so_often_and_no_more():
     sides = [98 if k % 2 else 100 for k in range(40)]  # every second one lies in the one before
     boxes = [f"S_INTERSECTS(area, BBOX({k}, {k}, {k + side}, {k + side}))" for k, side in enumerate(sides)]
     asked = parse(" OR ".join(boxes))
     whole = simplify(asked)
     assert len(whole.filters) == 20
-    monkeypatch.setattr(redundancy, "MAX_NEAR_PAIRS", 1)
-    monkeypatch.setattr(redundancy, "BOX_PAIRS_PER_CHUNK", 40)
-    some = simplify(asked)
+    (some,) = simplified_groups([asked.filters], limits=PairLimits(near_pairs=1, box_pairs_per_chunk=40))
     assert len(whole.filters) < len(some.filters)
     for k in range(160):
         message = {"area": Region.box(k, 0.5, k + 1, 1.5)}
-        assert predicate_holds(some, message) is predicate_holds(whole, message)
+        assert predicate_holds(some.filters, message) is predicate_holds(whole, message)

@@ -194,6 +194,8 @@ class Intake:
             return
         with _collections_paused():  # decoded objects refer to each other in no circles
             good, values = self._decoded(block, name)
+            if not good:
+                return
             self._schema.learn(values)
             data = [record.data for record in good]
             table = self._schema.table_of(b"".join(line + b"\n" for line in data))

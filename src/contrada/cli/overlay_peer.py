@@ -71,7 +71,7 @@ def peer(
     from contrada.overlay.space import PeerQueries, Space
 
     predicates = [parse(text) for text in subscribe]
-    door = _door(secret_file, tls_cert, tls_key, tls_ca)
+    door = door_from_files(secret_file, tls_cert, tls_key, tls_ca)
     if join and dimensions is None:
         space, rules = asyncio.run(discover(join, door))
     else:
@@ -99,7 +99,7 @@ def publish(
 
     bodies = [line for line in sys.stdin if line.strip()] if messages == ["-"] else messages
     try:
-        answers = asyncio.run(offer(to, bodies, _door(secret_file, tls_cert, tls_key, tls_ca)))
+        answers = asyncio.run(offer(to, bodies, door_from_files(secret_file, tls_cert, tls_key, tls_ca)))
     except TimeoutError:
         raise OverlayError(f"{to} did not answer") from None
     for answer in answers:
@@ -164,8 +164,8 @@ def _lost(publication: Publication) -> None:
     raise OverlayError(f"message {publication.key} arrived before the output was open")
 
 
-def _door(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Path | None) -> Door:
-    """Build the `Door` of a peer from files."""
+def door_from_files(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Path | None) -> Door:
+    """Return the `Door` for a secret and TLS files; raise ContradaError if they are incomplete or invalid."""
     from contrada.overlay.connecting import Door
 
     secret = None
@@ -178,7 +178,7 @@ def _door(secret_file: Path | None, cert: Path | None, key: Path | None, ca: Pat
     if cert is None or key is None or ca is None:
         raise OverlayError("TLS needs all of --tls-cert, --tls-key and --tls-ca")
     try:
-        return Door(secret, *(_context(purpose, cert, key, ca) for purpose in ("server", "client")))
+        return Door(secret, _context("server", cert, key, ca), _context("client", cert, key, ca))
     except ssl.SSLError as error:
         raise ContradaError(f"TLS: {error}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,18 @@ class JsonLines:
     """Reads blocks of lines with the types of the objects that it has learnt from."""
 
     def __init__(self) -> None:
-        self._schema: Any = None
+        self._kind: Any = None  # a struct
 
     def learn(self, objects: Sequence[dict[str, Any]]) -> None:
-        """Take the types of objects for the blocks to come; objects of several types under one name are not taken."""
+        """Take the types of objects, and those taken before, for the blocks to come."""
         try:
-            kind = _wide(pa.array(objects).type, 0)
-            self._schema = pa.schema([kind.field(k) for k in range(kind.num_fields)])
-        except (pa.ArrowException, OverflowError, UnicodeError, UnfitError):
-            self._schema = None
+            kind = _kind_of(objects, 0)
+        except UnfitError:
+            return
+        try:
+            self._kind = _united(self._kind, kind)
+        except UnfitError:
+            self._kind = kind
 
     def table_of(self, block: bytes) -> Any | None:
         """Return the messages of a block of whole lines as a table for `match_many`; None to read them one by one.
@@ -50,41 +54,64 @@ class JsonLines:
         >>> lines.table_of(b'{"wind": {"speed": "high"}}\\n') is None
         True
         """
-        if self._schema is None or has_types():
+        if self._kind is None or has_types():
             return None
         try:
-            return _message_table(_parsed(block, self._schema))
+            return _message_table(_parsed(block, pa.schema(list(self._kind))))
         except (UnfitError, ContradaError, pa.ArrowException):
             return None
 
 
-def _wide(kind: Any, depth: int) -> Any:
-    """Return a type whose coordinates are doubles; raise UnfitError for types that are never read by columns."""
+def _kind_of(values: Sequence[Any], depth: int) -> Any:
+    """Return the Arrow type that JSON values have in common; raise UnfitError if there is none."""
+    kinds = set(map(type, values)) - {type(None)}
     if depth > limit("nesting"):
         raise UnfitError
-    if pa.types.is_list(kind):
-        return pa.list_(_wide(kind.value_type, depth + 1))
-    if not pa.types.is_struct(kind):
-        return kind
-    fields = [kind.field(k) for k in range(kind.num_fields)]
-    names = {field.name for field in fields}
-    if len(names) < len(fields) or not names or {"type", "geometries"} <= names:
+    if kinds == {dict}:
+        objects = [value for value in values if value is not None]
+        names = dict.fromkeys(chain.from_iterable(objects))
+        fields = {name: _kind_of([each.get(name) for each in objects], depth + 1) for name in names}
+        if "coordinates" in fields and "type" in fields:
+            fields["coordinates"] = _of_doubles(fields["coordinates"])
+        return pa.struct(fields)
+    if kinds == {list}:
+        return pa.list_(_kind_of(list(chain.from_iterable(value for value in values if value)), depth + 1))
+    if kinds == {int, float}:
+        return pa.float64()
+    if len(kinds) > 1:
         raise UnfitError
-    is_geometry = {"type", "coordinates"} <= names
-    return pa.struct([
-        (f.name, _of_doubles(f.type) if is_geometry and f.name == "coordinates" else _wide(f.type, depth + 1))
-        for f in fields
-    ])  # fmt: skip
+    simple = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+    return simple[kinds.pop()] if kinds else pa.null()
 
 
 def _of_doubles(kind: Any) -> Any:
-    return pa.list_(_of_doubles(kind.value_type)) if pa.types.is_list(kind) else pa.float64()
+    if pa.types.is_list(kind):
+        return pa.list_(_of_doubles(kind.value_type))
+    return pa.float64() if pa.types.is_integer(kind) else kind
+
+
+def _united(a: Any, b: Any) -> Any:
+    """Return a type for the values of two types; raise UnfitError if there is none."""
+    if a is None or a == b or pa.types.is_null(a):
+        return b
+    if pa.types.is_null(b):
+        return a
+    if pa.types.is_struct(a) and pa.types.is_struct(b):
+        fields = {field.name: field.type for field in a}
+        return pa.struct(fields | {field.name: _united(fields.get(field.name), field.type) for field in b})
+    if pa.types.is_list(a) and pa.types.is_list(b):
+        return pa.list_(_united(a.value_type, b.value_type))
+    if {a, b} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    raise UnfitError
 
 
 def _parsed(block: bytes, schema: Any) -> Any:
     """Return the objects of a block as a table; raise UnfitError unless there is one in each line."""
     import pyarrow.json
 
+    if not block.endswith(b"\n"):
+        block += b"\n"
     bytes_of = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(bytes_of == ord("\n"))
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -133,7 +160,7 @@ def _add_features(members: dict[str, Any], columns: dict[str, Any]) -> None:
     if not parts or np.logical_and.reduce([np.asarray(part.is_null()) for part in parts]).any():
         raise UnfitError  # no member that makes it a feature
     properties, geometry, name = (members.get(name) for name in ("properties", "geometry", "id"))
-    if properties is not None:
+    if properties is not None and properties.null_count < len(properties):
         _add_members("", properties, columns)
     if "geometry" in columns or any(map(is_geometry, columns.values())):
         raise UnfitError  # geometry among the properties has the CRS of GeoJSON too
@@ -145,7 +172,7 @@ def _add_features(members: dict[str, Any], columns: dict[str, Any]) -> None:
         _add("geometry", geometry, columns)
         if "geometry" not in columns:
             raise UnfitError
-        columns["geometry"] = with_crs(columns["geometry"], LONGITUDE_LATITUDE)
+        columns["geometry"] = with_crs(pa.chunked_array([columns["geometry"]]), LONGITUDE_LATITUDE)
 
 
 def _add(name: str, column: Any, columns: dict[str, Any]) -> None:
@@ -165,7 +192,9 @@ def _add(name: str, column: Any, columns: dict[str, Any]) -> None:
     if not pa.types.is_struct(column.type):
         columns[name] = column
         return
-    names = {column.type.field(k).name for k in range(column.type.num_fields)}
+    names = {field.name for field in column.type}
+    if {"type", "geometries"} <= names:
+        raise UnfitError
     if {"type", "coordinates"} <= names and pa.types.is_string(column.type.field("type").type):
         geometry = _geometry(column, names)
         if any(not is_null(item) for item in sift_mixed(geometry).rejected):
@@ -176,6 +205,9 @@ def _add(name: str, column: Any, columns: dict[str, Any]) -> None:
 
 
 def _add_members(prefix: str, column: Any, columns: dict[str, Any]) -> None:
+    """Add the members of objects."""
+    if not pa.types.is_struct(column.type):
+        raise UnfitError
     for field, values in zip(column.type, column.flatten(), strict=True):
         _add(prefix + field.name, values, columns)
 

@@ -12,10 +12,11 @@ import numpy as np
 import shapely
 
 from contrada.arguments import checks_arguments
+from contrada.codes import MISSING
 from contrada.errors import ArgumentError
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.faults import FaultCode
+from contrada.geometry.faults import FaultCode, rejection
 from contrada.geometry.point import Point, PointArray, SiftedPoints, plain_points, sift_coordinates, sift_points
 from contrada.geometry.region import Region
 from contrada.geometry.sources import raw_from_geojson, raw_from_shapely, raw_from_wkb, raw_from_wkt
@@ -85,10 +86,13 @@ def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
     if kind == "arrow":
         from contrada.geometry.arrow.geoarrow import points_from_arrow
 
-        values, named = points_from_arrow(values)
+        values, named, missing = points_from_arrow(values)
         crs = common_crs(named, crs)
         if isinstance(values, np.ndarray):
-            return sift_coordinates(values, crs)
+            sifted = sift_coordinates(values, crs)
+            null = (int(MISSING), 0, 0)
+            rejected = (rejection(bad.row, null) if missing[bad.row] else bad for bad in sifted.rejected)
+            return sifted._replace(rejected=tuple(rejected))
     elif kind != "wkb":
         raise ArgumentError(f"points: need WKB, Shapely or Arrow values, got {kind}")
     plain = plain_points(values)

@@ -55,14 +55,16 @@ def covers(first: Constraint, second: Constraint) -> bool:
     return text_covers(first, second, is_negation(str(first.operator)))
 
 
-def are_compared(first: Sized, second: Sized) -> bool:
+def are_compared(first: Sized, second: Sized, most: int = MAX_COMPARED_PAIRS) -> bool:
     """Return True if two filters are small enough to compare each constraint of one with each of the other."""
-    return len(first) * len(second) <= MAX_COMPARED_PAIRS
+    return len(first) * len(second) <= most
 
 
-def each_covers(first: Collection[T], second: Collection[T], covers: Callable[[T, T], bool]) -> bool:
+def each_covers(
+    first: Collection[T], second: Collection[T], covers: Callable[[T, T], bool], most: int = MAX_COMPARED_PAIRS
+) -> bool:
     """Return True if each constraint in `first` covers one in `second`; in large filters only equal ones count."""
-    if not are_compared(first, second):
+    if not are_compared(first, second, most):
         return set(first) <= set(second)
     for one in first:
         for other in second:

@@ -79,6 +79,13 @@ def register_type(added: ValueType) -> None:
     _TYPES[added.name] = added
 
 
+def forget_types() -> list[ValueType]:
+    """Remove all registered types, and return them."""
+    forgotten = list(_TYPES.values())
+    _TYPES.clear()
+    return forgotten
+
+
 def type_named(name: str) -> ValueType:
     """Return the registered type with this name; raise FilterError if there is none."""
     if name not in _TYPES:

@@ -12,20 +12,25 @@ from typing import Any
 
 from contrada.errors import OverlayError
 from contrada.limits import limit, variable
-from contrada.overlay.wire import HANDSHAKE_SECONDS
 
-CLOSING_SECONDS = 1.0
+HANDSHAKE_SECONDS, CLOSING_SECONDS = 5.0, 1.0
 MAX_HOST_CHARACTERS = 253  # of a DNS name
 DIAL_WINDOW_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Door:
-    """Who may connect: peers with the secret, peers with a certificate, or, without both, everyone."""
+    """Who may connect: peers with the secret, peers with a certificate, or, without both, everyone.
+
+    A side gives up if the other one takes more than `handshake_seconds` for a frame of the handshake. The side that
+    accepted a connection closes it if no whole frame comes for `silent_seconds`.
+    """
 
     secret: bytes | None = None
     server_tls: ssl.SSLContext | None = None
     client_tls: ssl.SSLContext | None = None
+    handshake_seconds: float = HANDSHAKE_SECONDS
+    silent_seconds: float = 90.0
 
 
 def address_of(text: str) -> tuple[str, int]:

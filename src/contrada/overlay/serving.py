@@ -33,7 +33,6 @@ from contrada.overlay.wire import Hello, Offer, OfferAnswer, check_note, encode,
 MAX_WAITING_FRAMES = 1000  # per neighbour
 CONNECT_SECONDS = 3.0
 IDLE_SECONDS = 60.0  # the side that opened an unused connection closes it
-SILENT_SECONDS = 90.0  # the side that accepted a silent connection closes it
 LEAVING_SECONDS = 2.0
 
 
@@ -93,7 +92,7 @@ class PeerServer:
         self._links: dict[PeerId, Link] = {}
         self._waiting = 0  # bytes in all links
         self._dials = Dials()
-        self._guests: Counter[str] = Counter()  # accepted connections by host
+        self.guests: Counter[str] = Counter()  # accepted connections by host
         self._welcomes: set[asyncio.Task[Any]] = set()
         self._undelivered = asyncio.Event()
         self.fault: Exception | None = None  # error of `deliver`, which is then not called again
@@ -159,25 +158,25 @@ class PeerServer:
         self._welcomes.add(task)
         where = writer.get_extra_info("peername")
         host = str(where[0] if isinstance(where, tuple) else where)
-        self._guests[host] += 1
+        self.guests[host] += 1
         try:
-            check_guest(host, self._guests)
+            check_guest(host, self.guests)
             await self._converse(reader, writer)
         except (ContradaError, TimeoutError) as error:
             self.complain(f"dropped {where}: {str(error) or 'no data for too long'}")
         except (ConnectionError, ssl.SSLError, asyncio.CancelledError):
             pass  # asyncio would report a cancelled task of a server as an error
         finally:
-            self._guests -= Counter([host])
+            self.guests -= Counter([host])
             self._welcomes.discard(task)
             await closed(writer)
 
     async def _converse(self, reader: StreamReader, writer: StreamWriter) -> None:
-        sender = (await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=True)).peer
+        sender = (await shake_hands(reader, writer, self.id, self.overlay, self.door, is_server=True)).peer
         if sender is not None:
             peer_address(sender)
         while True:
-            async with asyncio.timeout(SILENT_SECONDS):
+            async with asyncio.timeout(self.door.silent_seconds):
                 frame = await read_frame(reader)
                 if frame is None:
                     return
@@ -269,7 +268,7 @@ class PeerServer:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 reader, writer = await connect(to, self.door)
-                await shake_hands(reader, writer, self.id, self.overlay, self.door.secret, is_server=False)
+                await shake_hands(reader, writer, self.id, self.overlay, self.door, is_server=False)
             while True:
                 async with asyncio.timeout(IDLE_SECONDS):  # wait_for of Python 3.11 may swallow a cancellation
                     frame = await frames.get()
@@ -299,7 +298,7 @@ async def _client(to: str, door: Door) -> AsyncIterator[tuple[StreamReader, Stre
     """Connect to a peer as a client that is not a peer."""
     reader, writer = await connect(to, door)
     try:
-        yield reader, writer, await shake_hands(reader, writer, None, "", door.secret, is_server=False)
+        yield reader, writer, await shake_hands(reader, writer, None, "", door, is_server=False)
     finally:
         await closed(writer)
 

@@ -20,13 +20,13 @@ import msgspec
 from contrada.errors import OverlayError
 from contrada.limits import check_limit, limit
 from contrada.overlay.boxes import check_box
+from contrada.overlay.connecting import Door
 from contrada.overlay.protocol import AnyNote, ChildEntry, Note, PeerId, Place, Publication, Take
 from contrada.overlay.rules import MAX_SKETCH_BOXES
 
 MAX_GREETING_BYTES = 1 << 16  # of a frame before the handshake is complete
 MAX_LEVEL = 64
 PEER_FIELDS = ("peer", "previous", "child", "parent", "heir", "old", "new", "via", "root", "contacts")
-HANDSHAKE_SECONDS = 5.0
 VERSION = 1
 _LENGTH = struct.Struct(">I")
 
@@ -166,12 +166,15 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 async def shake_hands(
-    reader: StreamReader, writer: StreamWriter, me: str | None, overlay: str, secret: bytes | None, is_server: bool
+    reader: StreamReader, writer: StreamWriter, me: str | None, overlay: str, door: Door, is_server: bool
 ) -> Hello:
-    """Exchange greetings and prove knowledge of the secret; return the other side's Hello."""
+    """Exchange greetings and prove knowledge of the secret; return the other side's Hello.
+
+    Raise TimeoutError if a frame of the other side takes more than the `handshake_seconds` of the door.
+    """
     mine = Hello(VERSION, me, overlay, secrets.token_bytes(32))
     writer.write(encode(mine))
-    async with asyncio.timeout(HANDSHAKE_SECONDS):
+    async with asyncio.timeout(door.handshake_seconds):
         theirs = await read_frame(reader, MAX_GREETING_BYTES)
     if not isinstance(theirs, Hello):
         raise OverlayError("the other side sent no greeting")
@@ -182,10 +185,10 @@ async def shake_hands(
     if len(theirs.nonce) != 32 or theirs.nonce == mine.nonce:
         raise OverlayError("the other side sent an invalid nonce")
     server, client = (mine, theirs) if is_server else (theirs, mine)
-    writer.write(encode(Proof(_proof(secret, server, client, is_server))))
-    async with asyncio.timeout(HANDSHAKE_SECONDS):
+    writer.write(encode(Proof(_proof(door.secret, server, client, is_server))))
+    async with asyncio.timeout(door.handshake_seconds):
         proof = await read_frame(reader, MAX_GREETING_BYTES)
-    expected = _proof(secret, server, client, not is_server)
+    expected = _proof(door.secret, server, client, not is_server)
     if not isinstance(proof, Proof) or not hmac.compare_digest(proof.digest, expected):
         raise OverlayError("the other side has another secret, or none")
     return theirs

@@ -93,6 +93,11 @@ def opened_part(artifact: Artifact) -> OpenTable:
     return _opened(artifact, lambda: sum(one.bytes for one in _OPEN.values()) + artifact.bytes > most)
 
 
+def open_digests() -> list[str]:
+    """Return the digests of the artifacts that this process keeps open, the least recently used first."""
+    return list(_OPEN)
+
+
 def _opened(artifact: Artifact, is_full: Callable[[], bool]) -> OpenTable:
     with _LOCK:
         found = _OPEN.get(artifact.digest)
@@ -142,15 +147,15 @@ def own_path(root: Path, name: str) -> Path:
     return path
 
 
-def remove_unused(root: Path, now: float | None = None) -> None:
-    """Remove copies unused for `MAX_UNUSED_SECONDS`, and the oldest above `MAX_CACHE_BYTES`; copies in use stay."""
+def remove_unused(root: Path, now: float | None = None, most_bytes: int = MAX_CACHE_BYTES) -> None:
+    """Remove copies unused for `MAX_UNUSED_SECONDS`, and the oldest above `most_bytes`; copies in use stay."""
     now = time.time() if now is None else now
     copies = sorted(
         (use.stat().st_mtime, _size(use.with_suffix("")), use) for use in root.glob("*.use") if _marks_copy(use)
     )
     total = sum(size for _, size, _ in copies)
     for last, size, use in copies:
-        if (now - last > MAX_UNUSED_SECONDS or total > MAX_CACHE_BYTES) and _remove(use):
+        if (now - last > MAX_UNUSED_SECONDS or total > most_bytes) and _remove(use):
             total -= size
 
 

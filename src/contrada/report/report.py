@@ -77,14 +77,19 @@ def report_and_numbers(
     stages = dict(seconds) if isinstance(seconds, Mapping) else {} if seconds is None else {"": float(seconds)}
     credits = [attribution] if isinstance(attribution, str) else list(attribution or ())
     making = Making(title, _versions(tables.messages), finished, plan, stages, credits)
-    page = render(numbers, sample, making)
-    while len(page.encode()) > MAX_PAGE_BYTES and (sample.messages or sample.regions):
-        sample = sample.halved() if len(sample.regions) > 1 else DrawnSample((), ())
-        page = render(numbers, sample, making)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page, encoding="utf-8")
+    target.write_text(render_within(numbers, sample, making), encoding="utf-8")
     return target, numbers
+
+
+def render_within(numbers: Numbers, sample: DrawnSample, making: Making, most_bytes: int = MAX_PAGE_BYTES) -> str:
+    """Return a page of at most `most_bytes` by drawing less of the sample; without a sample it may be larger."""
+    page = render(numbers, sample, making)
+    while len(page.encode()) > most_bytes and (sample.messages or sample.regions):
+        sample = sample.halved() if len(sample.regions) > 1 else DrawnSample((), ())
+        page = render(numbers, sample, making)
+    return page
 
 
 def _versions(frame: DataFrame) -> dict[str, str]:

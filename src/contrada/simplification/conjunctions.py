@@ -10,8 +10,6 @@ from contrada.model import Constraint
 from contrada.model.merging import folded, intersected, is_mergeable
 from contrada.simplification.interning import OTHER, ConstraintPool, Term, Terms
 
-MAX_PAIRWISE_CONSTRAINTS = 32  # of a filter, or on one attribute of a filter with more
-
 
 class Reduced(NamedTuple):
     """The rest of a filter. `conflict`: two terms that no message satisfies both, or one unsatisfiable term twice."""
@@ -29,7 +27,7 @@ def learn_filters(pool: ConstraintPool, filters: Iterable[Terms]) -> None:
         for terms in filters
         if len(terms) > 1
         for group in _groups(pool, terms)
-        if len(group) <= MAX_PAIRWISE_CONSTRAINTS
+        if len(group) <= pool.limits.constraints
         for first, second in combinations(group, 2)
         if first.space == second.space != OTHER
     )
@@ -37,7 +35,7 @@ def learn_filters(pool: ConstraintPool, filters: Iterable[Terms]) -> None:
 
 def _groups(pool: ConstraintPool, terms: Terms) -> Iterable[Terms]:
     """Return groups of terms to compare with each other: all terms of a short filter, else by attribute."""
-    if len(terms) <= MAX_PAIRWISE_CONSTRAINTS:
+    if len(terms) <= pool.limits.constraints:
         return [terms]
     groups: dict[str, list[Term]] = {}
     for term in terms:
@@ -48,16 +46,16 @@ def _groups(pool: ConstraintPool, terms: Terms) -> Iterable[Terms]:
 def reduced(pool: ConstraintPool, terms: Terms) -> Reduced:
     """Return an equivalent filter without redundant constraints.
 
-    If an attribute has more than MAX_PAIRWISE_CONSTRAINTS constraints, its ranges and sets are intersected; if too many
-    are left, they are not compared, because comparing all pairs would take hours.
+    If an attribute has more than `pool.limits.constraints` constraints, its ranges and sets are intersected; if too
+    many are left, they are not compared, because comparing all pairs would take hours.
     """
-    if len(terms) <= MAX_PAIRWISE_CONSTRAINTS:
+    if len(terms) <= pool.limits.constraints:
         return _reduced(pool, terms)
     left: list[Term] = []
     covering = intersected = 0
     for group in _groups(pool, terms):
-        small = group if len(group) <= MAX_PAIRWISE_CONSTRAINTS else _folded(pool, group)
-        found = _reduced(pool, small) if len(small) <= MAX_PAIRWISE_CONSTRAINTS else Reduced(small)
+        small = group if len(group) <= pool.limits.constraints else _folded(pool, group)
+        found = _reduced(pool, small) if len(small) <= pool.limits.constraints else Reduced(small)
         if found.conflict is not None:
             return Reduced(terms, found.conflict)
         left += found.terms

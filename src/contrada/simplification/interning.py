@@ -18,7 +18,7 @@ from contrada.geometry import Point, PointArray, Region, RegionArray, Relation, 
 from contrada.geometry.composition import conflicting_relations, covering_relations
 from contrada.geometry.relate import INVERSE_CODES
 from contrada.model import Constraint, Filter
-from contrada.model.implication import conflicts, covers
+from contrada.model.implication import MAX_COMPARED_PAIRS, conflicts, covers
 
 Items = NDArray[np.int64]
 OTHER = -1  # space of constraints that are not spatial
@@ -100,10 +100,24 @@ class RegionPool:
         return ~self._is_point[items]
 
 
+class PairLimits(NamedTuple):
+    """Sizes beyond which simplification compares fewer pairs: it then drops less, and messages get the same answers."""
+
+    constraints: int = 32  # of a filter, or on one attribute of a filter with more
+    filter_pairs: int = MAX_COMPARED_PAIRS  # pairs of constraints of two filters
+    box_pairs_per_chunk: int = 2_000_000  # about this many pairs in one step
+    # Meeting pairs before the search stops: 10,000 regions that all overlap have ten times as many, and take 20 s.
+    near_pairs: int = 10_000_000
+
+
+DEFAULT_LIMITS = PairLimits()
+
+
 class ConstraintPool:
     """All constraints of groups of filters. Equal constraints are one term within a group; groups share none."""
 
-    def __init__(self, groups: Iterable[Iterable[Filter]]) -> None:
+    def __init__(self, groups: Iterable[Iterable[Filter]], limits: PairLimits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
         self.group = 0  # group of constraints that are added next
         self.others: list[Constraint] = []
         self._other_of: dict[tuple[int, Constraint], int] = {}

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from contrada.model.merging import is_mergeable, united
 from contrada.model.pieces import pieces_of
-from contrada.simplification.conjunctions import MAX_PAIRWISE_CONSTRAINTS
 from contrada.simplification.interning import OTHER, ConstraintPool, Term, Terms
 
 Slot = tuple[Terms, Hashable]  # equal for filters that may be merged: all terms but one, and its slot or item
@@ -15,7 +14,7 @@ Slot = tuple[Terms, Hashable]  # equal for filters that may be merged: all terms
 def merged(pool: ConstraintPool, filters: Sequence[Terms]) -> tuple[list[Terms], list[Terms]]:
     """Return the unchanged filters, and the merged ones in the order of their first parts.
 
-    Filters with more than MAX_PAIRWISE_CONSTRAINTS constraints are not merged.
+    Filters with more than `pool.limits.constraints` constraints are not merged.
     """
     if len(filters) < 2:
         return list(filters), []
@@ -23,7 +22,7 @@ def merged(pool: ConstraintPool, filters: Sequence[Terms]) -> tuple[list[Terms],
     made: dict[int, Terms] = {}
     buckets: dict[Slot, list[tuple[int, Term]]] = {}
     for number, terms in enumerate(filters):
-        if len(terms) > MAX_PAIRWISE_CONSTRAINTS:
+        if len(terms) > pool.limits.constraints:
             continue
         for slot, term in _slots(pool, terms):
             buckets.setdefault(slot, []).append((number, term))
@@ -73,8 +72,8 @@ def _united_sets(pool: ConstraintPool, bucket: list[tuple[int, Term]]) -> Iterat
     if together is not None:  # there are no sets of booleans
         yield [number for number, _ in naming], Term(OTHER, pool.other(together))
     ranges = [(number, term) for number, term in bucket if pool.others[term.item].operator not in ("=", "in")]
-    tried = MAX_PAIRWISE_CONSTRAINTS
-    if len(ranges) > MAX_PAIRWISE_CONSTRAINTS:  # too many for all pairs: sort, and try each with its neighbour
+    tried = pool.limits.constraints
+    if len(ranges) > tried:  # too many for all pairs: sort, and try each with its neighbour
         ranges.sort(key=lambda one: pieces_of(pool.others[one[1].item]._test))
         tried = 1
     ranges.reverse()

@@ -23,9 +23,6 @@ from contrada.simplification.interning import OTHER, ConstraintPool, Items, Regi
 from contrada.simplification.scalar_heads import ScalarHeads, rank_of
 
 MAX_PAIRWISE_FILTERS = 12  # compare all pairs of up to this many filters
-BOX_PAIRS_PER_CHUNK = 2_000_000  # about this many pairs in one step
-# Meeting pairs before the search stops: 10,000 regions that all overlap have ten times as many, and take 20 s.
-MAX_NEAR_PAIRS = 10_000_000
 
 
 def learn_pairs(pool: ConstraintPool, pairs: Iterable[tuple[Terms, Terms]]) -> None:
@@ -33,7 +30,7 @@ def learn_pairs(pool: ConstraintPool, pairs: Iterable[tuple[Terms, Terms]]) -> N
     pool.learn(
         (one.space, one.item, other.item)
         for first, second in pairs
-        if are_compared(first, second)
+        if are_compared(first, second, pool.limits.filter_pairs)
         for one in first
         for other in second
         if one.space == other.space != OTHER and pool.may_cover(one, other)
@@ -42,7 +39,7 @@ def learn_pairs(pool: ConstraintPool, pairs: Iterable[tuple[Terms, Terms]]) -> N
 
 def filter_covers(pool: ConstraintPool, first: Terms, second: Terms) -> bool:
     """Return True if every message that satisfies `second` satisfies `first`."""
-    return each_covers(first, second, pool.covers)
+    return each_covers(first, second, pool.covers, pool.limits.filter_pairs)
 
 
 def uncovered(pool: ConstraintPool, filters: Sequence[Terms]) -> list[Terms]:
@@ -79,7 +76,7 @@ class Redundancy:
         self._pool, self._filters = pool, filters
         self._alive = np.ones(len(filters), bool)
         self._covering = covering_relations()
-        self._left = MAX_NEAR_PAIRS
+        self._left = pool.limits.near_pairs
         by_space: dict[int, list[tuple[int, int, int]]] = {}
         for number, terms in enumerate(filters):
             for term in terms:
@@ -156,7 +153,7 @@ class Redundancy:
 
     def _through_boxes(self, entries: _Entries, heads: list[tuple[int, Term]]) -> None:
         """Drop filters covered by filters whose heads do not accept `disjoint`, so that boxes must meet."""
-        at_once = max(1, min(512, BOX_PAIRS_PER_CHUNK // max(1, len(entries.items))))
+        at_once = max(1, min(512, self._pool.limits.box_pairs_per_chunk // max(1, len(entries.items))))
         for start in range(0, len(heads), at_once):
             chunk = [head for head in heads[start : start + at_once] if self._alive[head[0]]]
             if self._left < 0:

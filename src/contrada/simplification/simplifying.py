@@ -16,7 +16,7 @@ from typing import NamedTuple
 from contrada.cql2.queries import Asked, bound_predicate
 from contrada.model import Constraint, Filter, Predicate
 from contrada.simplification.conjunctions import learn_filters, reduced
-from contrada.simplification.interning import ConstraintPool, Terms
+from contrada.simplification.interning import DEFAULT_LIMITS, ConstraintPool, PairLimits, Terms
 from contrada.simplification.merges import merged
 from contrada.simplification.redundancy import MAX_PAIRWISE_FILTERS, learn_pairs, uncovered
 
@@ -84,7 +84,9 @@ def simplify(what: Asked) -> Predicate:
 
 
 def simplified_groups(
-    groups: Iterable[Sequence[Filter]], progress: Callable[[int], None] | None = None
+    groups: Iterable[Sequence[Filter]],
+    progress: Callable[[int], None] | None = None,
+    limits: PairLimits = DEFAULT_LIMITS,
 ) -> Iterable[Simplified]:
     """Simplify each group of filters, joined by OR; `progress` is called with 1 after each group.
 
@@ -96,10 +98,10 @@ def simplified_groups(
         chunk.append(group)
         size += len(group)
         if size >= FILTERS_PER_CHUNK:
-            yield from _simplified_chunk(chunk, progress)
+            yield from _simplified_chunk(chunk, progress, limits)
             chunk, size = [], 0
     if chunk:
-        yield from _simplified_chunk(chunk, progress)
+        yield from _simplified_chunk(chunk, progress, limits)
 
 
 def conflict_in(part: Filter) -> tuple[Constraint, Constraint] | None:
@@ -114,8 +116,10 @@ def conflict_in(part: Filter) -> tuple[Constraint, Constraint] | None:
     return None if found is None else (pool.constraint(found[0]), pool.constraint(found[1]))
 
 
-def _simplified_chunk(groups: list[Sequence[Filter]], progress: Callable[[int], None] | None) -> Iterable[Simplified]:
-    pool = ConstraintPool(groups)
+def _simplified_chunk(
+    groups: list[Sequence[Filter]], progress: Callable[[int], None] | None, limits: PairLimits
+) -> Iterable[Simplified]:
+    pool = ConstraintPool(groups, limits)
     learn_filters(pool, pool.filters)
     drafts, at = [], 0
     for number, group in enumerate(groups):

@@ -6,7 +6,7 @@ Every parameter gets every awkward value, alone and with others.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow as pa
 import shapely
 
 import contrada as ct
+from contrada.formats.records import FORMATS
 from contrada.matching.store.tuning import Tuning
 from hostile.awkward import VALUES, made
 from hostile.registry import Door
@@ -131,9 +132,9 @@ REASONS = {
 }
 
 
-def entry_points() -> dict[str, Any]:
+def entry_points(formats: Iterable[str] = FORMATS) -> dict[str, Any]:
     """Every entry point by name: `Region.from_wkt`, `contrada match`, `read_messages[cap]`."""
-    return dict(chain(_public(), _commands(), _others()))
+    return dict(chain(_public(), _commands(), _others(formats)))
 
 
 def _public() -> Iterator[tuple[str, Any]]:
@@ -169,11 +170,10 @@ def _commands() -> Iterator[tuple[str, Any]]:
             yield name, command
 
 
-def _others() -> Iterator[tuple[str, Any]]:
+def _others(formats: Iterable[str]) -> Iterator[tuple[str, Any]]:
     from contrada import pipeline
-    from contrada.formats.records import FORMATS
 
-    yield from ((f"{reader}[{format}]", reader) for reader in READERS for format in FORMATS)
+    yield from ((f"{reader}[{format}]", reader) for reader in READERS for format in formats)
     yield from ((f"pipeline.{name}", name) for name in pipeline.__all__)
     yield "overlay frames", None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain, repeat
 
 import contrada as ct
+from contrada.formats.records import FORMATS
 from hostile.arguments import argument_doors, entry_points, reason_for
 from hostile.command_doors import command_doors
 from hostile.file_doors import file_doors
@@ -40,10 +41,10 @@ DOORS: dict[str, Door] = {
 SPARK = "runs on Spark, whose jobs are tested in tests/pipeline; the readers that it calls are doors of their own"
 
 
-def uncovered() -> dict[str, str]:
-    """Entry points with neither a door nor a reason."""
+def uncovered(formats: Iterable[str] = FORMATS) -> dict[str, str]:
+    """Entry points with neither a door nor a reason; `formats` are those that readers have."""
     covered = {entry for door in DOORS.values() for entry in door.entries}
-    left = {entry: value for entry, value in entry_points().items() if entry not in covered}
+    left = {entry: value for entry, value in entry_points(formats).items() if entry not in covered}
     return {entry: "no corpus" for entry, value in left.items() if not _reason(entry, value)}
 
 

@@ -180,8 +180,8 @@ def judged(door: str, drive: Any, refusals: tuple[type[BaseException], ...]) -> 
 class Worker:
     """A worker process and the input that it has not answered yet."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int, most_seconds: float) -> None:
+        self.number, self.most_seconds = number, most_seconds
         self._start()
 
     def _start(self) -> None:
@@ -225,7 +225,7 @@ class Worker:
             self.process.join()
             yield from self._renewed(CRASH, f"the process ended with {self.process.exitcode}", 0.0)
         wall, cpu = time.monotonic() - self.since, self._cpu() - self.cpu
-        is_slow = wall > MOST_SECONDS + 1 and cpu > MOST_SECONDS + 1
+        is_slow = min(wall, cpu) > self.most_seconds + 1
         is_idle = wall > HANG_SECONDS and cpu < 1 + wall / 100  # on a busy machine others may have the processor
         if self.input is not None and (is_slow or is_idle):
             self.process.kill()
@@ -249,10 +249,10 @@ class Worker:
 
 
 class Pool:
-    """Workers that share inputs."""
+    """Workers that share inputs; one that takes a second more than `most_seconds` for an input is killed."""
 
-    def __init__(self, jobs: int) -> None:
-        self._workers = [Worker(number) for number in range(jobs)]
+    def __init__(self, jobs: int, most_seconds: float = MOST_SECONDS) -> None:
+        self._workers = [Worker(number, most_seconds) for number in range(jobs)]
 
     def __enter__(self) -> Pool:
         return self

@@ -71,7 +71,7 @@ class Elsewhere(FileSystemHandler):
         return self.inner.open_output_stream(path)
 
     def move(self, source, target):
-        if "py::" + self.kind in artifacts.WITHOUT_RENAME:
+        if self.kind == "s3":
             raise OSError("no rename here")
         self.inner.move(source, target)
 
@@ -89,12 +89,17 @@ class Elsewhere(FileSystemHandler):
     )
 
 
+class Store(PyFileSystem):
+    """A store whose type is that of its handler, without the prefix of stores in Python."""
+
+    type_name = property(lambda self: self.handler.kind)
+
+
 @pytest.mark.parametrize("kind", ["hdfs", "s3"])
 def test_stores_elsewhere_are_filled_with_and_without_a_rename(kind, tmp_path, root, monkeypatch):
     (tmp_path / "store").mkdir()
     handler = Elsewhere(kind, tmp_path / "store")
-    store = PyFileSystem(handler)
-    monkeypatch.setattr(artifacts, "WITHOUT_RENAME", ("py::s3",))
+    store = Store(handler)
     for module in (artifacts, tables):
         monkeypatch.setattr(module, "store_of", lambda where: (store, str(where).removeprefix("x://")))
     artifact = pipeline.publish(some_table(), "x://place")
@@ -114,18 +119,18 @@ def test_a_local_source_is_linked_not_copied(artifact, root):
 
 def test_threads_that_open_at_once_fetch_once(artifact, root, monkeypatch):
     fetched = []
-    fetch = tables._fetch
+    find = tables.store_of
 
-    def slow(*arguments):
-        fetched.append(arguments)
+    def slow(source):
+        fetched.append(source)
         time.sleep(0.2)
-        fetch(*arguments)
+        return find(source)
 
-    monkeypatch.setattr(tables, "_fetch", slow)
+    monkeypatch.setattr(tables, "store_of", slow)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: tables.open_copy(artifact, root), range(4)))
     assert [matches(opened) for opened in found] == [{"ops-team"}] * 4
-    assert len(fetched) == 1
+    assert fetched == [artifact.path]
 
 
 PROCESS = """
@@ -133,12 +138,12 @@ import sys, time
 from pathlib import Path
 from contrada.pipeline import artifact_cache as tables
 from contrada.pipeline.artifacts import Artifact
-fetch = tables._fetch
-def slow(*arguments):
+find = tables.store_of
+def slow(source):
     print("fetched", flush=True)
     time.sleep(0.3)
-    fetch(*arguments)
-tables._fetch = slow
+    return find(source)
+tables.store_of = slow
 print(len(tables.open_copy(Artifact.read(sys.argv[1]), Path(sys.argv[2])).table))
 """
 
@@ -161,7 +166,7 @@ def test_a_damaged_copy_is_fetched_again(artifact, root, name):
 def test_a_copy_that_is_only_touched_is_kept(artifact, root, monkeypatch):
     tables.open_copy(artifact, root)
     os.utime(root / artifact.digest / "header.json", (1, 1))
-    monkeypatch.setattr(tables, "_fetch", lambda *arguments: pytest.fail("fetched again"))
+    monkeypatch.setattr(tables, "store_of", lambda source: pytest.fail("fetched again"))
     assert matches(tables.open_copy(artifact, root)) == {"ops-team"}
 
 
@@ -192,25 +197,24 @@ def test_copies_unused_for_long_are_removed_but_none_in_use(tmp_path, root):
     assert matches(tables.open_copy(made[1], root)) == {"ops-team"}
 
 
-def test_copies_that_take_too_much_room_are_removed_the_longest_unused_first(tmp_path, root, monkeypatch):
+def test_copies_that_take_too_much_room_are_removed_the_longest_unused_first(tmp_path, root):
     made = [pipeline.publish(some_table(k), tmp_path / "artifacts") for k in range(3)]
     for age, artifact in enumerate(made):
         tables.open_copy(artifact, root).use.close()
         os.utime(root / f"{artifact.digest}.use", (time.time() + age, time.time() + age))
-    monkeypatch.setattr(tables, "MAX_CACHE_BYTES", 2 * tables._size(root / made[0].digest) + 50)
-    tables.remove_unused(root)
+    size = sum(path.stat().st_size for path in (root / made[0].digest).glob("*.npy"))
+    tables.remove_unused(root, most_bytes=2 * size + 50)
     assert [(root / artifact.digest).exists() for artifact in made] == [False, True, True]
 
 
-def test_a_process_keeps_a_few_tables_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "cache_home", lambda: tmp_path)
-    monkeypatch.setattr(tables, "_OPEN", type(tables._OPEN)())
+def test_a_process_keeps_a_few_tables_open(tmp_path, own_cache):
     made = [pipeline.publish(some_table(k), tmp_path / "artifacts") for k in range(tables.MAX_OPEN_TABLES + 1)]
     first = tables.opened(made[0])
     assert tables.opened(made[0]) is first
     for artifact in made[1:]:
         tables.opened(artifact)
     assert first.use.closed
+    assert tables.open_digests() == [artifact.digest for artifact in made[1:]]
     assert tables.opened(made[0]) is not first
 
 

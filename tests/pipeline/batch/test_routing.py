@@ -12,10 +12,9 @@ import contrada as ct
 from contrada.cql2 import parse
 from contrada.errors import TableError
 from contrada.pipeline import artifact_cache as tables
-from contrada.pipeline.partitioned import routing
 from contrada.pipeline.partitioned.layouts import layout_of
 from contrada.pipeline.partitioned.matching import first_tasks, task_counts
-from contrada.pipeline.partitioned.routing import match_routed, route_batches
+from contrada.pipeline.partitioned.routing import ROUTED_BYTES, ROUTED_ROWS, match_routed, route_batches
 from contrada.pipeline.partitioned.scanning import LARGEST_BOXES, sample_batches
 from contrada.pipeline.partitioned.sizing import too_large
 from contrada.pipeline.partitioned.splitting import split
@@ -24,13 +23,7 @@ from generators.filters_of_every_kind import expected
 TEMPLATE = "S_INTERSECTS(area, $geometry)"
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    """Copies of tables go to a directory of the test."""
-    monkeypatch.setattr(tables, "cache_home", lambda: tmp_path / "cache")
-    yield
-    while tables._OPEN:
-        tables._OPEN.popitem()[1].use.close()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def sent(areas, **further):
@@ -85,30 +78,28 @@ def test_one_filter_that_matches_everything_is_seen_among_many(tmp_path):
     assert np.bincount(found, minlength=8)[:8].max() < 1.2 * 50_000 / 8
 
 
-def test_a_message_over_everything_goes_everywhere_in_batches_of_some_size(tmp_path, monkeypatch):
+def test_a_message_over_everything_goes_everywhere_in_batches_of_some_size(tmp_path):
     made = split_grid(20, 40, tmp_path)
     assert len(made.partitions) == 40
-    monkeypatch.setattr(routing, "ROUTED_ROWS", 100)
-    areas = [square(-1, -1, 30)] * 50 + [square(0.1, 0.1, 0.1), b"bad", None]
+    areas = [square(-1, -1, 30)] * 1500 + [square(0.1, 0.1, 0.1), b"bad", None]
     found = routed(made, sent(areas))
-    assert max(batch.num_rows for batch in found) <= 100
+    assert max(batch.num_rows for batch in found) == ROUTED_ROWS
     table = pa.Table.from_batches(found)
     kept = table.filter(table.column("partition").is_valid())
-    assert np.bincount(np.asarray(kept.column("number"))).tolist() == [40] * 50 + [1]
+    assert np.bincount(np.asarray(kept.column("number"))).tolist() == [40] * 1500 + [1]
     assert set(kept.column("fan").to_pylist()) == {40, 1}
     refused = table.filter(table.column("reason").is_valid())
-    assert refused.column("number").to_pylist() == [51]
+    assert refused.column("number").to_pylist() == [1501]
     counts = [row["fan"] for row in table.to_pylist() if row["partition"] is None and row["reason"] is None]
-    assert counts == [53]
+    assert counts == [1503]
 
 
-def test_large_messages_are_cut_by_their_bytes(tmp_path, monkeypatch):
+def test_large_messages_are_cut_by_their_bytes(tmp_path):
     made = split_grid(20, 10, tmp_path)
     round_ = shapely.to_wkb(shapely.Point(10, 10).buffer(30, quad_segs=500))
-    monkeypatch.setattr(routing, "ROUTED_BYTES", 4 * len(round_))
-    found = routed(made, sent([round_] * 8))
-    assert max(batch.nbytes for batch in found) < 8 * len(round_)
-    assert sum(batch.num_rows for batch in found) == 8 * 10 + 1
+    found = routed(made, sent([round_] * 300))
+    assert max(batch.nbytes for batch in found) < ROUTED_BYTES + 8 * len(round_)
+    assert sum(batch.num_rows for batch in found) == 300 * 10 + 1
 
 
 @pytest.mark.parametrize("by", ["subscription", "subscriber"])
@@ -167,11 +158,11 @@ def test_small_partitions_stay_open_unless_addresses_are_limited(tmp_path, monke
     made = split_grid(10, 4, tmp_path)
     for part in made.partitions:
         tables.opened_part(part.artifact)
-    assert len(tables._OPEN) == 4
+    assert tables.open_digests() == [part.artifact.digest for part in made.partitions]
     limit = tables.resource.RLIMIT_AS
     monkeypatch.setattr(tables.resource, "getrlimit", lambda what: (1 << 31, 1 << 31) if what == limit else None)
     tables.opened_part(made.router)
-    assert list(tables._OPEN) == [made.router.digest]
+    assert tables.open_digests() == [made.router.digest]
 
 
 def test_want_of_memory_is_told(tmp_path, monkeypatch, spark):

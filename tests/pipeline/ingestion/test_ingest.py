@@ -16,8 +16,8 @@ import contrada as ct
 from console import collection, feature, write_lines
 from contrada import pipeline
 from contrada.formats.spatial import Spatial
-from contrada.pipeline.ingestion import splits as pieces
-from contrada.pipeline.ingestion import survey
+from contrada.pipeline.ingestion.ingesting import ingest_files
+from contrada.pipeline.ingestion.survey import TaskSizes
 from effort import slow
 
 pyogrio = pytest.importorskip("pyogrio")
@@ -268,15 +268,13 @@ def test_columns_are_united_by_name_and_widened(spark, tmp_path):
 
 
 @pytest.mark.slow
-def test_how_files_are_cut_does_not_matter(spark, tmp_path, monkeypatch):
+def test_how_files_are_cut_does_not_matter(spark, tmp_path):
     rows = [{"id": k, "geometry": BOW_TIE if k % 10 == 3 else shapely.box(k, 0, k + 1, 1)} for k in range(100)]
     write_features(rows, tmp_path / "a.geojsonl")
     write_collection(rows, tmp_path / "b.geojson")
     write_gis([{**row, "geometry": shapely.MultiPolygon([row["geometry"]])} for row in rows], tmp_path / "c.gpkg")
-    monkeypatch.setattr(survey, "LINE_BYTES", 1500)
-    monkeypatch.setattr(pieces, "TASK_FEATURES", 7)
-    monkeypatch.setattr(pieces, "DOCUMENT_BYTES", 5000)
-    found = pipeline.ingest(spark, tmp_path)
+    sizes = TaskSizes(line_bytes=1500, features=7, document_bytes=5000)
+    found = ingest_files(spark, [tmp_path], Spatial(), False, None, sizes)
     firsts = {"a.geojsonl": 4, "b.geojson": 3, "c.gpkg": 3}
     assert [item[:2] for item in bad(found)] == [(name, k + 10 * n) for name, k in firsts.items() for n in range(10)]
     assert summed(found) == (300, 270, 30, 0)
@@ -312,13 +310,12 @@ def test_geometry_of_any_srid(spark):
         pipeline.ingest(spark, geography)
 
 
-def test_parquet_that_spark_refuses(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(pieces, "TASK_FEATURES", 7)
+def test_parquet_that_spark_refuses(spark, tmp_path):
     shapes = [BOW_TIE if k % 10 == 3 else shapely.box(k, 0, k + 1, 1) for k in range(50)]
     times = pa.array(range(50), pa.timestamp("ns"))
     table = pa.table({"id": range(50), "at": times, "geometry": pa.array(shapely.to_wkb(np.array(shapes)))})
     pq.write_table(table, tmp_path / "nanoseconds.parquet", row_group_size=11)
-    found = pipeline.ingest(spark, tmp_path)
+    found = ingest_files(spark, [tmp_path], Spatial(), False, None, TaskSizes(parquet_rows=7))
     assert [item[1] for item in bad(found)] == [3, 13, 23, 33, 43]
     assert summed(found) == (50, 45, 5, 0)
     kept = [{"id": k, "at": datetime(1970, 1, 1), "geometry": shape} for k, shape in enumerate(shapes) if k % 10 != 3]

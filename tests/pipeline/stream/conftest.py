@@ -27,11 +27,9 @@ class Home:
         self.kept = self.checkpoint / "contrada"
         self.changes.mkdir()
 
-    def driver(self, compact=None, compact_after=1000):
-        made = Versions(
-            Storage(self.checkpoint), DirectoryChanges(str(self.changes)), compact or self.compact, lambda names: None,
-            compact_after,
-        )  # fmt: skip
+    def driver(self, compact=None, **sizes):
+        changes = DirectoryChanges(str(self.changes))
+        made = Versions(Storage(self.checkpoint), changes, compact or self.compact, **sizes)
         types = {"key_type": "string", "subscriber_type": "string"}
         made.begin(lambda artifacts: publish(ct.ForwardingTable(), artifacts, **types))
         return made
@@ -57,7 +55,6 @@ def make_home(monkeypatch):
     def make(place):
         for module in (versioned, versions):
             monkeypatch.setattr(module, "cache_home", lambda: place / "cache")
-        monkeypatch.setattr(versioned, "_READY", None)
         return Home(place)
 
     return make

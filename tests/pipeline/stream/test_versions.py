@@ -13,11 +13,6 @@ from contrada.pipeline.stream import worker as versioned
 from effort import slow
 
 
-@pytest.fixture
-def small_segments(monkeypatch):
-    monkeypatch.setattr(versions, "MAX_SEGMENT_RECORDS", 3)
-
-
 def subscribed(*keys):
     """Changes that subscribe: each two keys in the order of the alphabet have one subscriber."""
     return [{"key": key, "subscriber": subscriber_of(key), "filter": "size > 1"} for key in keys]
@@ -115,17 +110,17 @@ def test_of_two_drivers_the_later_goes_on(home):
     assert home.names("versions") == ["0.json", "1.json"]
 
 
-def test_very_many_changes_are_a_table(home, small_segments, monkeypatch):
+def test_very_many_changes_are_a_table(home, monkeypatch):
     home.change("1.ndjson", *subscribed("a", "b", "c", "d"), {"key": "bad", "filter": "size >"})
-    driver = home.driver()
+    driver = home.driver(segment_records=3)
     version = driver.of_batch(0)
     assert (version.number, version.segments, version.subscriptions) == (1, (), 4), "the first batch waits for them"
     assert answer(driver, version) == ["a", "b", "c", "d"]
     assert home.names("rejected_changes") == ["1.ndjson"]
     home.change("2.ndjson", *subscribed("e", "f", "g", "h"))
     home.change("3.ndjson", {"action": "unsubscribe", "key": "h"})
-    held, make = [], driver._prepared
-    monkeypatch.setattr(driver, "_prepared", lambda news: (held.append(news), make(news))[1])
+    publish = mock.Mock(wraps=versions.publish)
+    monkeypatch.setattr(versions, "publish", publish)
     version = driver.of_batch(1)
     home.change("4.ndjson", {"action": "unsubscribe", "key": "g"})
     driver.wait()
@@ -134,13 +129,13 @@ def test_very_many_changes_are_a_table(home, small_segments, monkeypatch):
     assert answer(driver, version) == ["a", "b", "c", "d", "e", "f", "g"]
     version = driver.of_batch(3)
     assert answer(driver, version) == ["a", "b", "c", "d", "e", "f"], "what came meanwhile comes after"
-    assert len(held) == 1
-    again = home.driver()
+    publish.assert_called_once()
+    again = home.driver(segment_records=3)
     assert answer(again, again.of_batch(3)) == ["a", "b", "c", "d", "e", "f"]
 
 
-def test_batches_go_on_while_very_many_changes_are_applied(home, small_segments, monkeypatch):
-    driver = home.driver()
+def test_batches_go_on_while_very_many_changes_are_applied(home, monkeypatch):
+    driver = home.driver(segment_records=3)
     driver.of_batch(0)
     home.change("1.ndjson", *subscribed("a", "b", "c", "d"))
     gate, apply_all = threading.Event(), versions.apply_changes
@@ -158,13 +153,13 @@ def test_batches_go_on_while_very_many_changes_are_applied(home, small_segments,
     assert driver.of_batch(3).number == 1
 
 
-def test_very_many_changes_that_cannot_be_kept_end_the_stream(home, small_segments):
+def test_very_many_changes_that_cannot_be_kept_end_the_stream(home):
     home.change("1.ndjson", *subscribed("a", "b", "c", "d"))
-    driver = home.driver()
+    driver = home.driver(segment_records=3)
     full = mock.patch.object(versions, "publish", side_effect=OSError("no space left"))
     with full, pytest.raises(OSError, match="no space"):
         driver.of_batch(0)
-    driver = home.driver()
+    driver = home.driver(segment_records=3)
     assert answer(driver, driver.of_batch(0)) == ["a", "b", "c", "d"]
 
 
@@ -208,9 +203,8 @@ def test_what_was_begun_and_not_ended_is_removed(home):
     assert not [name for name in home.names("artifacts") + home.names("versions") if name.startswith(".")]
 
 
-def test_executors_are_told_of_the_last_tables_that_went(home, monkeypatch):
-    monkeypatch.setattr(versions, "MAX_RETIRED_TABLES", 3)
-    driver = home.driver(compact_after=1)
+def test_executors_are_told_of_the_last_tables_that_went(home):
+    driver = home.driver(compact_after=1, retired_tables=3)
     for number in range(6):
         home.change(f"{number}.ndjson", *subscribed(f"k{number}"))
         driver.committed(number)

@@ -115,16 +115,17 @@ def storage_of(values: Any) -> tuple[Any, Crs | None]:
     return (array.storage if isinstance(array, pa.ExtensionArray) else array), crs
 
 
-def points_from_arrow(values: Any) -> tuple[Any, Crs | None]:
-    """Return coordinates (n, 2) of GeoArrow points with NaN for nulls, or a WKB array as it is; and the CRS."""
+def points_from_arrow(values: Any) -> tuple[Any, Crs | None, NDArray[np.bool_]]:
+    """Return coordinates (n, 2) of GeoArrow points with NaN for nulls, or a WKB array as it is; the CRS; the nulls."""
     array, crs = storage_of(values)
+    missing = np.asarray(array.is_null())
     if is_vertex(array.type):
         xy = _vertices(array).copy()
-        xy[np.asarray(array.is_null())] = np.nan
-        return xy, crs
+        xy[missing] = np.nan
+        return xy, crs, missing
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
         raise RegionError(f"need GeoArrow points or WKB, got {array.type}")
-    return array, crs
+    return array, crs, missing
 
 
 def points_to_arrow(xy: NDArray[np.float64], crs: Crs | None) -> Any:

@@ -30,9 +30,9 @@ ALIVE = np.iinfo(np.int64).max
 LEVEL_COUNT = 6
 FROZEN, MIDDLE, SEALED = 1, 2, 4
 BASE_TO_MIDDLE_RATIO = 8  # the middle level holds 1/8 of the filters of the base
-# After 2,048 messages, then after 4,096, 8,192, ..., compare how many filters recent messages reach with the estimate
-# of the last packing: pack the base again if they reach over three times as many, and over 1,000.
-RELEARN_AFTER_MESSAGES, REPACK_REACH_FACTOR, REPACK_MIN_REACH = 2048, 3, 1000
+# Pack the base again if recent messages reach over three times as many filters as the last packing estimated, and
+# over 1,000.
+REPACK_REACH_FACTOR, REPACK_MIN_REACH = 3, 1000
 # Writers wait for readers, until 16 updates in a row saw no query: they poll the gate 72,000 to 360,000 times (60 to
 # 300 microseconds), or sleep if a packing thread needs the processor.
 MAX_WAITING_UPDATES, GATE_POLLS, PACKING_SLEEP_SECONDS = 16, (72_000, 360_000), 3e-4
@@ -54,7 +54,7 @@ class Store:
         self.sample = MessageSample()
         self._buffer = Buffer(self.encoder, self.tuning)
         self._patience = 0
-        self._next_look = RELEARN_AFTER_MESSAGES  # in messages
+        self._next_look = tuning.relearn_after_messages  # in messages
         self._threads: dict[int, threading.Thread] = {}  # by the position of the level that each packs
         forking.tell_child(self)
 

@@ -21,6 +21,7 @@ class Tuning(NamedTuple):
     shortcut_min_filters_per_subscriber: int = 32  # on average
     shortcut_learn_from_messages: int = 64  # before filters are chosen
     shortcut_refresh_after_messages: int = 64  # since the last update
+    relearn_after_messages: int = 2048  # then after 4,096, 8,192, ...: compare what messages reach with the estimate
 
 
 DEFAULT_TUNING = Tuning()

@@ -37,6 +37,11 @@ class KdTree(PointIndex):
         self._parts = 8
         super().__init__(dimensions)
 
+    @property
+    def depth(self) -> int:
+        """The largest depth of a node, in use or freed: the tree is at most that deep."""
+        return int(self._arrays.depths.max())
+
     def _empty(self, room: int) -> KdTreeArrays:
         # Buckets are usually half full; if not, `_has_room` asks for more parts.
         self._parts = parts = max(2 * self._parts, 4 * room // self.overflow)

@@ -90,7 +90,7 @@ class CRTree:
             raise ValueError(f"need 2 <= minimum <= (maximum + 1) / 2; got {minimum} and {maximum}")
         self.split, self.minimum, self.maximum = split, minimum, maximum
         self.crs: Crs | None = None
-        self._tree = empty_arrays(INITIAL_SLOTS, minimum, maximum)
+        self.arrays = empty_arrays(INITIAL_SLOTS, minimum, maximum)  # replaced when the tree grows
         self._masks = np.zeros(INITIAL_SLOTS, np.uint8)
         self._rows = np.zeros(INITIAL_SLOTS, np.int64)
         self._places = np.full(INITIAL_SLOTS, NOBODY, np.int64)  # position of each slot's region in the store
@@ -118,17 +118,17 @@ class CRTree:
         self._slots[row] = slot
         self._rows[slot], self._masks[slot] = row, mask
         self._places[slot] = self._regions.append(region)
-        self._tree.slot_boxes[slot] = region.bounds
-        self._tree.slot_heads[slot] = slot if mask & 1 else NOBODY
-        kernels.insert_constraint(*self._tree, slot, self.minimum, METHODS[self.split])
+        self.arrays.slot_boxes[slot] = region.bounds
+        self.arrays.slot_heads[slot] = slot if mask & 1 else NOBODY
+        kernels.insert_constraint(*self.arrays, slot, self.minimum, METHODS[self.split])
 
     def delete(self, row: int) -> None:
         """Remove a constraint; takes O(log n), plus the reinsertion of nodes that become too small."""
         slot = self._slots.pop(row, None)
         if slot is None:
             raise UnknownKeyError(f"row {row} is not in the tree")
-        kernels.delete_constraint(*self._tree, slot, self.minimum, METHODS[self.split])
-        self._tree.slot_heads[slot] = NOBODY
+        kernels.delete_constraint(*self.arrays, slot, self.minimum, METHODS[self.split])
+        self.arrays.slot_heads[slot] = NOBODY
         self._places[slot] = NOBODY
         self._free.append(slot)
         if len(self._regions) > 2 * len(self) + INITIAL_SLOTS:
@@ -169,7 +169,7 @@ class CRTree:
 
     def search(self, value: Region | Point) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the slots of the constraints that boxes show to hold, and of those that must be evaluated."""
-        t = self._tree
+        t = self.arrays
         if not self._slots:
             return np.empty(0, np.int32), np.empty(0, np.int32)
         decided, candidates = np.empty(len(self), np.int32), np.empty(len(self), np.int32)
@@ -184,16 +184,16 @@ class CRTree:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays without coordinates; they have room for up to twice the constraints."""
-        arrays = [*plain(self._tree), self._masks, self._rows, self._places, *self._regions._kernel_arrays()[1:]]
+        arrays = [*plain(self.arrays), self._masks, self._rows, self._places, *self._regions._kernel_arrays()[1:]]
         return sum(array.nbytes for array in arrays)
 
     def _grow(self) -> None:
         """Double the room; called when every slot is taken."""
         slots = len(self._masks)
         larger = empty_arrays(2 * slots, self.minimum, self.maximum)
-        for old, new in zip(plain(self._tree), plain(larger), strict=True):
+        for old, new in zip(plain(self.arrays), plain(larger), strict=True):
             new[: len(old)] = old
-        self._tree = larger
+        self.arrays = larger
         columns = (self._masks, self._rows, self._places)
         self._masks, self._rows, self._places = (with_room(array, slots, slots) for array in columns)
         self._free = list(range(slots, 2 * slots))[::-1]
@@ -202,7 +202,7 @@ class CRTree:
 
     def check(self) -> None:
         """Raise AssertionError if an invariant does not hold."""
-        t, root = self._tree, int(self._tree.state[CR_ROOT])
+        t, root = self.arrays, int(self.arrays.state[CR_ROOT])
         nodes, slots = np.flatnonzero(t.levels >= 0).tolist(), []
         assert root in nodes or not self._slots, "constraints without a root"
         reached = [root] if nodes else []
@@ -222,7 +222,7 @@ class CRTree:
         assert (bounds == t.slot_boxes[slots]).all(), "a constraint's box is not that of its region"
 
     def _check_node(self, node: int, root: int, below: list[int]) -> None:
-        t = self._tree
+        t = self.arrays
         least = self.minimum if node != root else 2 if t.levels[node] else 0
         assert least <= len(below) <= self.maximum, f"node {node} has {len(below)} children"
         is_leaf = t.levels[node] == 0
@@ -240,7 +240,7 @@ class CRTree:
 
     def _listed(self, node: int) -> list[int]:
         """Return the `disjoint` constraints of a node, in the order of its list."""
-        t = self._tree
+        t = self.arrays
         listed, tail = [int(t.heads[node])], int(t.tails[node])
         if listed[0] == NOBODY:
             assert tail == NOBODY, f"the list of node {node} has a tail and no head"
@@ -254,9 +254,9 @@ class CRTree:
         return listed
 
     def _free_nodes(self) -> int:
-        node, count = int(self._tree.state[CR_FREE]), 0
+        node, count = int(self.arrays.state[CR_FREE]), 0
         while node != NOBODY:
-            node, count = int(self._tree.parents[node]), count + 1
+            node, count = int(self.arrays.parents[node]), count + 1
         return count
 
 

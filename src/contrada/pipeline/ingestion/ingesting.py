@@ -16,7 +16,7 @@ from contrada.pipeline.ingestion.dataset import About, Ingested
 from contrada.pipeline.ingestion.frames import ingest_frame
 from contrada.pipeline.ingestion.quarantine import IngestOptions, read_batches
 from contrada.pipeline.ingestion.sources import files_of, notes_of
-from contrada.pipeline.ingestion.survey import survey
+from contrada.pipeline.ingestion.survey import TaskSizes, survey
 
 Path = str | os.PathLike[str]
 MAX_TASKS = 10_000
@@ -43,14 +43,21 @@ def ingest(
     if frame is not None:
         return ingest_frame(*frame, spatial, repair)
     paths: Any = [source] if isinstance(source, str | os.PathLike) else source
-    files = files_of(list(paths))
-    found = planning.resolved(survey(spark, files, layer), spatial)
+    return ingest_files(spark, list(paths), spatial, repair, layer, TaskSizes())
+
+
+def ingest_files(
+    spark: SparkSession, paths: list[Path], spatial: Spatial, repair: bool, layer: str | None, sizes: TaskSizes
+) -> Ingested:
+    """Ingest files and directories; `sizes` say how files are divided among tasks."""
+    files = files_of(paths)
+    found = planning.resolved(survey(spark, files, layer, sizes.line_bytes), spatial)
     target = planning.one_crs([(item.file, item.crs) for item in found if item.error is None], spatial.to_crs)
     spatial = Spatial(target, spatial.to_crs, spatial.buffer)  # raises for a buffer in degrees
     spelled: dict[str, str] = {}
     schemas = [(item.schema, planning.output_names(item.schema.names, spelled)) for item in found if item.error is None]
     wanted = IngestOptions(planning.united(schemas), spatial, repair)
-    pieces = planning.pieces(found, target, spelled)
+    pieces = planning.pieces(found, target, spelled, sizes)
     tasks = spark.range(0, len(pieces), 1, min(max(len(pieces), 1), MAX_TASKS))
     read = partial(read_batches, pieces=pieces, wanted=wanted)
     outcome = tasks.mapInArrow(read, from_arrow_schema(wanted.outcome()))

@@ -14,7 +14,7 @@ from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, is_same_crs
 from contrada.pipeline.ingestion.quarantine import GEOMETRY, MARKS
 from contrada.pipeline.ingestion.sources import JSON_FORMATS
 from contrada.pipeline.ingestion.splits import pieces_of
-from contrada.pipeline.ingestion.survey import Surveyed
+from contrada.pipeline.ingestion.survey import Surveyed, TaskSizes
 
 MAX_SHOWN_FILES = 3  # files per CRS in an error message
 
@@ -87,12 +87,12 @@ def united(schemas: Iterable[tuple[Any, dict[str, str]]]) -> Any:
     return pa.schema([(field.name, settled_type(field.type)) for field in united_schema(renamed)])
 
 
-def pieces(found: Iterable[Surveyed], crs: Crs | None, spelled: dict[str, str]) -> list[Surveyed]:
+def pieces(found: Iterable[Surveyed], crs: Crs | None, spelled: dict[str, str], sizes: TaskSizes) -> list[Surveyed]:
     """Return the pieces of all files; a file without a CRS is read in `crs`."""
     made: list[Surveyed] = []
     lines: dict[str, int] = {}
     for item in found:
         first = lines.get(item.path, 0)
         lines[item.path] = first + item.lines
-        made += pieces_of(item, first, item.crs or crs, output_names(item.schema.names, spelled))
+        made += pieces_of(item, first, item.crs or crs, output_names(item.schema.names, spelled), sizes)
     return made

@@ -17,13 +17,10 @@ from contrada.formats.records import json_records
 from contrada.geometry.arrow.checks import check_column, guarded, unreadable_reason
 from contrada.pipeline.ingestion.lines import LineRange
 from contrada.pipeline.ingestion.sources import GIS, LINES, PARQUET
-from contrada.pipeline.ingestion.survey import Surveyed
+from contrada.pipeline.ingestion.survey import Surveyed, TaskSizes
 
 BY_ROWS = (GIS, PARQUET)
 BATCH_ROWS = 1 << 15  # rows
-TASK_FEATURES = 50_000  # per task
-PARQUET_ROWS = 1 << 17  # per task; a row group that spans several tasks is read by each of them
-DOCUMENT_BYTES = 64 << 20  # of a JSON document per task, roughly
 
 
 class IngestRows(NamedTuple):
@@ -53,15 +50,17 @@ class Unread(NamedTuple):
     raw: str | None
 
 
-def pieces_of(found: Surveyed, first: int, crs: str | None, names: dict[str, str]) -> Iterator[Surveyed]:
+def pieces_of(
+    found: Surveyed, first: int, crs: str | None, names: dict[str, str], sizes: TaskSizes
+) -> Iterator[Surveyed]:
     """Split a surveyed part into pieces; `first` is the number of its first line if it is a range of lines."""
     whole = found._replace(first=first, crs=crs, names=names)
     if found.error is not None or found.format == LINES:
         yield whole
         return
-    step = PARQUET_ROWS if found.format == PARQUET else TASK_FEATURES
+    step = sizes.parquet_rows if found.format == PARQUET else sizes.features
     if found.format not in BY_ROWS:  # each task decodes the whole document
-        step = -(-max(found.rows, 1) // max(1, -(-found.size // DOCUMENT_BYTES)))
+        step = -(-max(found.rows, 1) // max(1, -(-found.size // sizes.document_bytes)))
     for start in range(0, found.rows, step):
         yield whole._replace(start=start, stop=min(start + step, found.rows), first=start)
 

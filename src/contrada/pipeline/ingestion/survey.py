@@ -29,9 +29,17 @@ from contrada.pipeline.ingestion.lines import LineRange
 from contrada.pipeline.ingestion.sources import GIS, LINES, PARQUET, File
 
 MAX_DRIVER_FILES = 64  # Parquet files whose footers the driver reads itself, faster than a Spark job
-LINE_BYTES = 32 << 20  # of newline JSON per task
 USUAL_NAMES = ("geometry", "geom", "wkb_geometry", "the_geom", "shape", "wkb")
 CREDITS = ("attribution", "license", "licence", "copyright")
+
+
+class TaskSizes(NamedTuple):
+    """How much of a file one task reads."""
+
+    line_bytes: int = 32 << 20  # of newline JSON
+    features: int = 50_000  # of a GIS layer
+    parquet_rows: int = 1 << 17  # a row group that spans several tasks is read by each of them
+    document_bytes: int = 64 << 20  # of a JSON document, roughly
 
 
 class Surveyed(NamedTuple):
@@ -61,9 +69,9 @@ class Surveyed(NamedTuple):
     names: dict[str, str] = {}  # noqa: RUF012 - never modified
 
 
-def survey(spark: SparkSession, files: Sequence[File], layer: str | None) -> list[Surveyed]:
-    """Survey all files, in their order."""
-    parts = [part for file in files for part in _parts(file)]
+def survey(spark: SparkSession, files: Sequence[File], layer: str | None, line_bytes: int) -> list[Surveyed]:
+    """Survey all files, in their order; newline JSON in parts of `line_bytes`."""
+    parts = [part for file in files for part in _parts(file, line_bytes)]
     if len(parts) <= MAX_DRIVER_FILES and all(part.format == PARQUET for part in parts):
         return [found for part in parts for found in surveyed(part, layer)]
 
@@ -77,8 +85,8 @@ def survey(spark: SparkSession, files: Sequence[File], layer: str | None) -> lis
     return [pickle.loads(row["found"]) for row in sorted(tasks.collect(), key=lambda row: row["part"])]
 
 
-def _parts(file: File) -> Iterator[Surveyed]:
-    step = LINE_BYTES if file.format == LINES else max(file.size, 1)
+def _parts(file: File, line_bytes: int) -> Iterator[Surveyed]:
+    step = line_bytes if file.format == LINES else max(file.size, 1)
     for start in range(0, max(file.size, 1), step):
         yield Surveyed(*file, start, min(start + step, file.size), file.path)
 

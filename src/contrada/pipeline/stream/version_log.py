@@ -76,10 +76,13 @@ class Versions:
         compact: Compact,
         check: Callable[[set[str]], None] = lambda attributes: None,
         compact_after: int = 1000,
+        segment_records: int = MAX_SEGMENT_RECORDS,
+        retired_tables: int = MAX_RETIRED_TABLES,
     ) -> None:
         self.place = checkpoint.inner(FOLDER)
         self._artifacts = f"{self.place.where}/artifacts"
         self._changes, self._compact, self._check, self._compact_after = changes, compact, check, compact_after
+        self._segment_records, self._retired_tables = segment_records, retired_tables
         # At most one of the two is set: a table is made either of the version before the changes, or of the changes.
         self._compaction: tuple[Version, Future[Artifact]] | None = None
         self._preparation: Future[Prepared] | None = None
@@ -156,13 +159,13 @@ class Versions:
         return Version(**told)
 
     def _take_changes(self) -> None:
-        """Make a version of new changes; more than `MAX_SEGMENT_RECORDS` become one later, as a table."""
+        """Make a version of new changes; more than `segment_records` become one later, as a table."""
         if self._changes is None:
             return
         waits, self._is_beginning = self._is_beginning, False
         if self._preparation is None:
             news = self._changes.since(self.current.state)
-            if len(news.records) <= MAX_SEGMENT_RECORDS:
+            if len(news.records) <= self._segment_records:
                 self._take_news(news)
                 return
             if self._compaction is not None:
@@ -275,7 +278,7 @@ class Versions:
                 self.place.remove(f"artifacts/{digest}")
                 self._retired[digest] = None
         kept = [digest for digest in self._retired if digest not in used]
-        self._retired = dict.fromkeys(kept[-MAX_RETIRED_TABLES:])
+        self._retired = dict.fromkeys(kept[-self._retired_tables :])
 
     @property
     def retired(self) -> tuple[str, ...]:
