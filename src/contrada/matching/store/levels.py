@@ -234,14 +234,13 @@ class Store:
     def _replace(self, old: tuple[Level, ...], first: int, packed: tuple[Level, ...]) -> None:
         """Publish packed levels in place of the old ones; drop them if a batch has packed the old ones meanwhile."""
         now, end = self.snapshot.levels, first + len(packed)
-        if any(a is not b for a, b in zip(now[first:end], old[first:end], strict=True)):
-            return
-        base, frozen, middle, *young = (*now[:first], *packed, *now[end:])
-        most = max(base.filters // BASE_TO_MIDDLE_RATIO, self.tuning.small_filters)
-        if middle.filters > most and not frozen.filters:
-            frozen, middle = middle, EMPTY
-        self._publish(self.snapshot, (base, frozen, middle, *young))
-        self._start_packing()
+        if all(a is b for a, b in zip(now[first:end], old[first:end], strict=True)):
+            base, frozen, middle, *young = (*now[:first], *packed, *now[end:])
+            most = max(base.filters // BASE_TO_MIDDLE_RATIO, self.tuning.small_filters)
+            if middle.filters > most and not frozen.filters:
+                frozen, middle = middle, EMPTY
+            self._publish(self.snapshot, (base, frozen, middle, *young))
+        self._start_packing()  # levels may have been sealed meanwhile
 
 
 def grown(old: Snapshot, subscribers: NDArray[np.int32], filters: int) -> Snapshot:
