@@ -26,7 +26,8 @@ from contrada.matching.store.levels import Store
 from contrada.matching.store.snapshot import Snapshot
 from contrada.model.types import has_types, types_accepting
 
-SAMPLED_PER_BATCH = 16  # messages added to the sample that packing uses
+SAMPLED_PER_BATCH = 16  # messages added to the sample that packing uses, until it has enough
+SAMPLED_PER_LATER_BATCH = 2
 
 
 def is_chosen(given: object, choice: str) -> bool:
@@ -120,12 +121,13 @@ class MatchingTable:
 
     def _note_sample(self, batch: Batch) -> None:
         """Add a few messages of a batch to the sample."""
-        size = len(batch.rows)
-        places = np.arange(0, size, max(1, size // SAMPLED_PER_BATCH))
+        size, sample = len(batch.rows), self._store.sample
+        most = SAMPLED_PER_BATCH if sample.turn < sample.SAMPLE_SIZE else SAMPLED_PER_LATER_BATCH
+        places = np.arange(0, size, max(1, size // most))
         forms = self._store.encoder.forms
         for place in places.tolist():
             scalars = None if batch.scalars is None else batch.scalars.one(place, forms)
-            self._store.sample.note(scalars, batch.objects(place))
+            sample.note(scalars, batch.objects(place))
 
     def stats(self) -> Stats:
         """Return the sizes of the table, for reports."""
