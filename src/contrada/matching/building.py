@@ -16,7 +16,7 @@ from contrada.formats.templates import pattern_columns
 from contrada.geometry import Rejection
 from contrada.geometry.arrow.checks import check_column
 from contrada.halving import in_halves
-from contrada.matching.table import ForwardingTable
+from contrada.matching.table import ForwardingTable, subscribe_alike
 from contrada.matching.template import asked_columns
 from contrada.model import Predicate
 
@@ -136,7 +136,8 @@ class TableBuilder:
         rows, template = pa.table(columns), shape.template
 
         def subscribe(start: int, stop: int) -> bool:
-            self.table.subscribe_many(rows.slice(start, stop - start), template)
+            written = [each.asked for each in given[start:stop]]
+            subscribe_alike(self.table, rows.slice(start, stop - start), template, written)
             return True
 
         parts = in_halves(len(given), subscribe, ContradaError)

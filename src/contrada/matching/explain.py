@@ -16,7 +16,7 @@ from contrada.model.evaluate import asked_kind, relation_to, truth
 from contrada.model.operators import printed_value
 from contrada.model.values import KIND_NAMES, TEXT, scalar_of
 
-ASKED_WIDTH, VALUE_WIDTH, WKT_WIDTH = 96, 40, 36  # maximum characters shown
+ASKED_WIDTH, VALUE_WIDTH, WKT_WIDTH, WRITTEN_WIDTH = 96, 40, 36, 240  # maximum characters shown
 TRUTH_WORDS = {True: "yes", False: "no", None: "unknown"}
 RELATION_PHRASES = {
     Relation.DISJOINT: "is disjoint from",
@@ -102,6 +102,7 @@ class Explanation(NamedTuple):
     subscriber: Name
     filters: tuple[FilterExplained, ...]
     truth: bool | None
+    written: str | None = None  # the filter as text, or the template, if it was written
 
     @property
     def nearest(self) -> int:
@@ -117,6 +118,7 @@ class Explanation(NamedTuple):
         return {
             "key": self.key,
             "subscriber": self.subscriber,
+            "written": self.written,
             "truth": self.truth,
             "nearest": self.nearest,
             "filters": [part.to_dict() for part in self.filters],
@@ -126,6 +128,8 @@ class Explanation(NamedTuple):
         shown = [shown_constraint(part.constraint) for each in self.filters for part in each.constraints]
         width = max(map(len, shown))
         lines = [self.verdict]
+        if self.written is not None:
+            lines.append(f"written: {shortened(self.written, WRITTEN_WIDTH)}")
         for number, part in enumerate(self.filters):
             nearest = number == self.nearest and len(self.filters) > 1
             note = ", matches" if part.truth else ", nearest" if nearest else ""

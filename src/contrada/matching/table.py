@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
@@ -21,17 +21,18 @@ from contrada.matching.decompile import predicate_of
 from contrada.matching.explain import Explanation, explain
 from contrada.matching.matching_table import MatchingTable, is_chosen, shown_choice
 from contrada.matching.names import Name, Names, check_name, names_in
+from contrada.matching.sources import Sources
 from contrada.matching.store import storage
 from contrada.matching.store.levels import Store, grown
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, simplify_table
-from contrada.matching.template import bind_template
+from contrada.matching.template import BoundTemplate, bind_template
 from contrada.model import Predicate
 from contrada.simplification.simplifying import Simplification
 
 
-@checks_methods("subscribe_many", "keys_of", "subscribers_of", "save", "open", "verify", "explain")
+@checks_methods("subscribe_many", "keys_of", "subscribers_of", "save", "open", "verify", "explain", "written")
 class ForwardingTable(MatchingTable):
     """A live table of subscriptions; any number of threads may match while others update.
 
@@ -47,7 +48,7 @@ class ForwardingTable(MatchingTable):
     def __init__(self, *, tuning: Tuning = DEFAULT_TUNING) -> None:
         _check_tuning(tuning)
         super().__init__(Store(tuning=tuning), Names(tuning), {}, 0)
-        self._keys = Names(tuning)
+        self._keys, self._sources = Names(tuning), Sources()
 
     # Updates
 
@@ -73,6 +74,8 @@ class ForwardingTable(MatchingTable):
             self._keys.append(key)
             known = self._subscribers.row(subscriber)
             self._live += old is None
+            if isinstance(what, str):
+                self._sources.put(self._store.snapshot.rows, [what])
             self._store.append(self._subscribers.append(subscriber) if known is None else known, predicate, old)
         return key
 
@@ -86,6 +89,10 @@ class ForwardingTable(MatchingTable):
         before. A bad row raises, and nothing is added.
         """
         bound = bind_template(rows, asked_predicate(template))
+        return self._subscribe_bound(bound, [template] * bound.rows if isinstance(template, str) else ())
+
+    def _subscribe_bound(self, bound: BoundTemplate, written: Sequence[str]) -> list[Name]:
+        """Add the subscriptions of a template; `written` are their texts, if they have any."""
         with self._store.lock:
             keys, subscribers = bound.names(self._free_key())
             crs = dict(self._crs)
@@ -98,6 +105,8 @@ class ForwardingTable(MatchingTable):
             snapshot = self._store.snapshot
             draft = grown(snapshot, self._subscribers.rows_of(subscribers), bound.filters)
             self._live += bound.rows
+            if written:
+                self._sources.put(snapshot.rows, written)
             added = bound.split(snapshot.filters, self._store.encoder)
             self._store.append_many(draft, added, bound.rows * bound.filters)
             return list(names_in(keys))
@@ -181,7 +190,26 @@ class ForwardingTable(MatchingTable):
             raise UnknownKeyError(f"no subscription has the key {key!r}")
         predicate = predicate_of(snapshot, self._store.encoder, row, self._crs)
         owners = snapshot.subscription_subscriber
-        return explain(predicate, message, key, self._subscribers[row if owners is None else int(owners[row])])
+        subscriber = self._subscribers[row if owners is None else int(owners[row])]
+        return explain(predicate, message, key, subscriber)._replace(written=self._sources.find(row))
+
+    def written(self, key: Name) -> str:
+        """Return the filter of a subscription in CQL2 text, as it was written; of `subscribe_many`, the template.
+
+        A filter that was given as objects is written as `str` writes it. An unknown key raises UnknownKeyError.
+
+        >>> table = ForwardingTable()
+        >>> key = table.subscribe("ops-team", "NOT (severity < 3)")
+        >>> table.written(key)
+        'NOT (severity < 3)'
+        """
+        check_name("key", key)
+        with self._store.lock:
+            row, snapshot = self._row_of(key), self._store.snapshot
+            if row is None:
+                raise UnknownKeyError(f"no subscription has the key {key!r}")
+            text = self._sources.find(row)
+        return str(predicate_of(snapshot, self._store.encoder, row, self._crs)) if text is None else text
 
     def keys_of(self, rows: NDArray[np.int64]) -> list[Name]:
         """Return the keys of the subscriptions in `rows`, the rows of an answer by subscription.
@@ -204,7 +232,8 @@ class ForwardingTable(MatchingTable):
         The directory appears complete or not at all, and is on disk when the call returns. With `replace` it replaces
         an existing saved table, on Linux in one step; processes that have opened the old table keep it.
         """
-        storage.save_table(storage.packed(self._store, self._crs, self._keys, self._subscribers), path, replace)
+        saved = storage.packed(self._store, self._crs, self._keys, self._subscribers, self._sources)
+        storage.save_table(saved, path, replace)
 
     @classmethod
     def open(
@@ -222,7 +251,7 @@ class ForwardingTable(MatchingTable):
             raise TableError(f"{os.fspath(path)} was simplified by subscriber; open it with SubscriberTable.open")
         table, store = cls.__new__(cls), storage.store_of(saved, tuning)
         MatchingTable.__init__(table, store, storage.names_from(saved.subscribers, tuning), dict(saved.crs), saved.rows)
-        table._keys = storage.names_from(saved.keys, tuning)
+        table._keys, table._sources = storage.names_from(saved.keys, tuning), Sources(saved.sources)
         return table
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -283,6 +312,11 @@ class ForwardingTable(MatchingTable):
         if len(used):
             key = names_in(keys)[int(used[0])]
             raise KeyInUseError(f"a subscription with the key {key!r} already exists")
+
+
+def subscribe_alike(table: ForwardingTable, rows: Any, template: Predicate, written: Sequence[str]) -> None:
+    """Add a subscription for every row, whose texts `written` differ only in the values of a template."""
+    table._subscribe_bound(bind_template(rows, template), written)
 
 
 def _checked_rows(rows: Any) -> NDArray[np.int64]:

@@ -33,6 +33,7 @@ from contrada.kernels.runtime.layout import Field
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.names import Names, as_arrow
 from contrada.matching.residual import Constraints, Residual
+from contrada.matching.sources import Sources, WrittenRows
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
 from contrada.matching.store.level import EMPTY, Level, Slot, renumbered
 from contrada.matching.store.levels import LEVEL_COUNT, Store
@@ -60,9 +61,12 @@ class Saved(NamedTuple):
     filters: int
     several_filters: bool
     has_keys: bool
+    sources: WrittenRows | None
 
 
-def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscribers: Names) -> Saved:
+def packed(
+    store: Store, crs: dict[str, Crs | None], keys: Names | None, subscribers: Names, sources: Sources | None = None
+) -> Saved:
     """Return the live subscriptions in one level, with rows, filters and subscribers renumbered from 0.
 
     Without `keys`, row numbers are saved in their place.
@@ -80,6 +84,7 @@ def packed(store: Store, crs: dict[str, Crs | None], keys: Names | None, subscri
             as_arrow(range(len(rows))) if keys is None else keys.chosen(rows), subscribers.chosen(named),
             _unless_plain(np.searchsorted(rows, owners)), _unless_plain(to_subscriber),
             len(rows), len(filters), snapshot.several_filters, keys is not None,
+            None if sources is None else sources.chosen(rows),
         )  # fmt: skip
 
 
@@ -133,6 +138,7 @@ def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
         return Saved(
             level, systems, header["places"], keys, subscribers, owners, whose,
             header["rows"], header["filters"], header["several_filters"], header["has_keys"],
+            _sources_of(arrays, header["rows"]),
         )  # fmt: skip
     except TableError:
         raise
@@ -223,7 +229,21 @@ def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
         array = getattr(saved, name)
         if array is not None:
             arrays[name] = array
+    if saved.sources is not None and saved.sources.texts:
+        arrays["source_of"] = saved.sources.number_of
+        arrays.update({f"sources-{part}": array for part, array in _name_arrays(saved.sources.texts).items()})
     return arrays
+
+
+def _sources_of(arrays: dict[str, NDArray[Any]], rows: int) -> WrittenRows | None:
+    """Return what was written for the rows of a saved table; None if nothing was, or an earlier release saved it."""
+    if "source_of" not in arrays:
+        return None
+    texts, number_of = _names_of("sources", arrays), arrays["source_of"]
+    require(not isinstance(texts, list) and number_of.shape == (rows,), "sources do not fit the subscriptions")
+    require(number_of.dtype == np.int32, "sources are not numbered by int32")
+    check_numbers("source_of", number_of, -1, len(texts))
+    return WrittenRows(texts.to_pylist(), number_of)
 
 
 def _custom_parts(level: Level) -> list[dict[str, Any]]:
