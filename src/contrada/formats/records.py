@@ -196,7 +196,7 @@ def _recognised(name: str, stream: BinaryIO, format: str | None) -> OpenFile:
 
 def _some(stream: BinaryIO, count: int) -> bytes:
     """Read up to `count` bytes that a stream has ready, without waiting for all of them."""
-    read: Any = getattr(stream, "read1", stream.read)
+    read: Any = getattr(stream, "read1", None) or stream.read
     return bytes(read(count))
 
 

@@ -58,6 +58,9 @@ class Recollection:
         for attribute, part, sorted_filters, order in self._parts:
             for at, entry in zip(*_hits(sorted_filters, order, numbers), strict=True):
                 found[at].append(self._constraint(attribute, part, entry))
+        for constraints in found.values():
+            if len(constraints) > 1:  # which of them is in a tree depends on how the filter was subscribed
+                constraints.sort(key=_order)
         if self._raw is not None:
             owners = self._raw.records[:, codes.FILTER]
             for at, row in zip(*_hits(owners, np.arange(len(owners)), numbers), strict=True):

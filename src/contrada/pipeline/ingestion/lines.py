@@ -23,6 +23,15 @@ class LineRange:
         self._next = file.tell()
         self._is_new = True
 
+    def read1(self, limit: int) -> bytes:
+        """Return whole lines of about `limit` bytes, or a part of a longer one; b"" at the end."""
+        lines = [self.readline(limit)]
+        size = len(lines[0])
+        while size < limit and lines[-1].endswith(b"\n"):
+            lines.append(self.readline(limit))
+            size += len(lines[-1])
+        return b"".join(lines)
+
     def readline(self, limit: int = -1) -> bytes:
         """Return the next line, at most `limit` bytes of it; b"" at the end."""
         if self._is_new and self._next >= self._stop:
