@@ -5,5 +5,5 @@ import os
 from contrada import kernels
 
 if os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0"):
-    for name in kernels._MODULES:
-        getattr(kernels, name)
+    for name in kernels.NAMES:
+        kernels.compiled_kernel(name)
