@@ -7,6 +7,7 @@ JAVA_CHECK := src/contrada/cli/java.py
 JITLESS_TESTS := tests
 BENCHMARKS := relate relate.growth match match.devices match.templates mixed cover simplify spark stream
 PYTEST_ARGS ?=
+DIST ?= dist
 
 # Real polygons for tests, benchmarks and verification; what needs them is skipped where they are absent.
 SAMPLE_DATA := $(abspath ../shared/data)
@@ -32,7 +33,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-all check format verify bench bench-sedona docs clean
+.PHONY: help setup java demo test test-all check format verify bench bench-sedona docs wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -95,6 +96,12 @@ bench-sedona: java $(READY)  ## speed against a spatial join of Apache Sedona
 docs: $(READY)  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "documentation: build/site/index.html"
+
+# Other builds make a wheel of pure Python, which compiles kernels when they are first used.
+wheel: $(READY)  ## build a wheel with compiled kernels for CPUs like this one and the installed versions into dist
+	$(BIN)/contrada doctor --warm >/dev/null
+	CONTRADA_CARRIED_KERNELS="$$($(BIN)/python -c 'from contrada import jit; print(jit.cache_directory())')" \
+	    $(BIN)/python -m build --wheel --outdir $(DIST)
 
 clean:  ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

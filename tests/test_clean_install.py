@@ -1,14 +1,10 @@
 """`pip install .` without extras in an empty environment: the example and the commands of the README work there."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from console import read_lines, write_lines
 from doc_pages import ROOT
+from environments import Environment
 
 OF_EXTRAS = ("pyspark", "pandas", "pyogrio", "matplotlib", "fastapi", "duckdb", "geopandas", "hypothesis", "pytest")
 OF_TESTS = ("generators", "oracles", "verification", "hostile")
@@ -24,22 +20,6 @@ ABSENT = """
 import importlib.util, sys
 print([name for name in sys.argv[1:] if importlib.util.find_spec(name)])
 """
-
-
-class Environment:
-    """A virtual environment, with programs that run outside the source tree."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
-        hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-        self.variables = {name: value for name, value in os.environ.items() if name not in hidden}
-
-    def run(self, program: str, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [self.folder / "venv" / "bin" / program, *map(str, arguments)]
-        done = subprocess.run(command, cwd=self.folder, env=self.variables, capture_output=True, text=True)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,9 @@ versions; NUMBA_CACHE_DIR and the host application's caches are not touched.
 
 `@kernel` marks a function that other kernels call; `@entry(...)` marks a function that Python calls, with exactly one
 signature. Importing this module does not import Numba.
+
+A wheel of `make wheel` carries compiled kernels in the folder CARRIED, files of such a cache. They are read first; if
+they are damaged, or were made for another CPU or other versions, the kernel is compiled into the cache as usual.
 """
 
 from __future__ import annotations
@@ -26,8 +29,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
+from contrada.interpreting import interpret, is_small
+
 F = TypeVar("F", bound=Callable[..., Any])
 _HELPERS: set[str] = set()  # names of functions that other kernels call
+CARRIED = Path(__file__).parent / "compiled"  # kernels that came with the package; hatch_build.py has this path too
+INTERPRETED_SECONDS = 1.0  # for small calls of one kernel, before it is compiled
 STALE_AFTER_SECONDS = 30 * 24 * 3600  # caches of other versions are removed if unused for 30 days
 
 
@@ -39,6 +46,7 @@ class CacheState(NamedTuple):
     kernels: int
     nbytes: int
     writable: bool
+    carried: int
 
 
 @cache
@@ -133,6 +141,7 @@ def cache_state() -> CacheState:
         len(compiled),
         sum(f.stat().st_size for f in compiled),
         _is_writable(directory),
+        len(list(CARRIED.glob(f"*{source_key()}*.nbc"))),
     )
 
 
@@ -173,35 +182,67 @@ def _compile_helper(function: F, allocates: bool) -> F:
 
 
 @contextmanager
-def _optimised_once(entry_name: str) -> Iterator[None]:
-    """Within this context, optimise helpers as part of the entry that uses them, not on their own.
+def _compiled_together(entry_name: str) -> Iterator[None]:
+    """Within this context, link, optimise and translate helpers only as part of the entry that uses them.
 
-    Numba optimises every function together with all it calls, so code at the bottom of a chain of ten calls is
-    optimised ten times. Optimising once takes a third off a cold compile and changes no result. The entry's copies of
-    the helpers become internal and get other names: with the common names the linker of this process would find the
-    unoptimised helpers, or other code would find these copies, which may have lost arguments.
+    Numba links every function with all it calls, optimises that and makes machine code of it, so code at the bottom of
+    a chain of ten calls is linked, optimised and translated ten times. Optimising once takes a third off a cold
+    compile, and linking and translating once 40 % of the rest; no result changes. The entry's copies of the helpers
+    become internal and get other names: other code that found these copies would miss arguments that the optimiser
+    removed.
     """
     from numba.core import codegen
     from numba.core.compiler_lock import global_compiler_lock
 
     library: Any = codegen.CPUCodeLibrary
-    optimise = library._optimize_final_module
+    generator: Any = codegen.JITCPUCodegen
+    finalize, optimise, set_env = library.finalize, library._optimize_final_module, generator.set_env
 
-    def optimise_entries(self: Any) -> None:
+    def finalize_entries(self: Any) -> None:
+        if self.name in _HELPERS and self.name != entry_name:
+            self._finalized = True  # the entry links its code
+        else:
+            self._linking_libraries = _linked_libraries(self)
+            finalize(self)
+
+    def optimise_renamed(self: Any) -> None:
         if self.name == entry_name:
             for function in self._final_module.functions:
                 if not function.is_declaration and function.linkage.name == "linkonce_odr":
                     function.linkage = "internal"
                     function.name = f"{entry_name}.{function.name}"
-        if self.name not in _HELPERS:
-            optimise(self)
+        optimise(self)
+
+    def set_env_of_entries(self: Any, name: str, environment: Any) -> None:
+        if self._engine.is_symbol_defined(name):  # a helper has none: it has no code of its own, and raises nothing
+            set_env(self, name, environment)
 
     with global_compiler_lock:
-        library._optimize_final_module = optimise_entries
+        library.finalize, library._optimize_final_module = finalize_entries, optimise_renamed
+        generator.set_env = set_env_of_entries
         try:
             yield
         finally:
-            library._optimize_final_module = optimise
+            library.finalize, library._optimize_final_module = finalize, optimise
+            generator.set_env = set_env
+
+
+def _linked_libraries(library: Any) -> list[Any]:
+    """Return the libraries that a library calls, and all that the helpers among them call; callers come first.
+
+    LLVM skips a helper that nothing calls when it is linked.
+    """
+    found: dict[Any, None] = {}  # a library after all that it calls
+
+    def visit(caller: Any) -> None:
+        for called in caller._linking_libraries:
+            if called not in found:
+                if called.name in _HELPERS:
+                    visit(called)
+                found[called] = None
+
+    visit(library)
+    return list(reversed(found))
 
 
 Signature = tuple[str | type, ...]  # types of arguments, and named tuples of arrays that are one argument each
@@ -245,37 +286,79 @@ class EntryPoint:
     _lock = threading.Lock()
     _announced = False
 
-    def __init__(self, function: Callable[..., Any], signature: Signature, checked: bool) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        checked: bool,
+        interpreted_seconds: float,
+    ) -> None:
         self.py_func = function
         self.signature = signature
         self.checked = checked
         self._ready: Callable[..., Any] | None = None
+        self._interpreted_seconds = interpreted_seconds  # left
 
     def ready(self) -> Callable[..., Any]:
         """Return the compiled function; concurrent first users (threads and processes) compile once."""
         with EntryPoint._lock:
             if self._ready is None:
-                self._ready = self._build()
+                self._ready = self._load() or self._compile()
             return self._ready
 
-    def _build(self) -> Callable[..., Any]:
+    def usable(self) -> Callable[..., Any]:
+        """Return the compiled function; or this entry point, if that is not in the cache and small calls may do."""
+        if self._interpreted_seconds <= 0:
+            return self.ready()
+        with EntryPoint._lock:
+            self._ready = self._ready or self._load()
+            return self._ready or self
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Interpret a small call; compile first if the call is large, or small calls have taken long enough."""
+        if self._ready is not None or self._interpreted_seconds <= 0 or not is_small(arguments):
+            return self.ready()(*arguments)
+        begun = time.perf_counter()
+        try:
+            return interpret(self.py_func, arguments)
+        finally:
+            self._interpreted_seconds -= time.perf_counter() - begun
+
+    def _load(self) -> Callable[..., Any] | None:
+        """Return the kernel that the package carries or the cache holds, or None."""
         import numba
-        from filelock import FileLock
 
         if numba.config.DISABLE_JIT:
             return self.py_func
-        dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(self.py_func)
-        cached = _kernel_cache_class()(self.py_func)
-        dispatcher._cache = cached
-        arguments = _numba_types(self.signature)
         try:
-            dispatcher.compile(arguments)  # a hit needs no lock
+            return self._build(CARRIED, _raise_miss)
+        except _CacheMissError:  # only then a cache is needed, and made
+            pass
+        try:
+            return self._build(cache_directory(), _raise_miss)
         except _CacheMissError:
-            with FileLock(cache_directory() / f"{self.py_func.__name__}.lock"):  # other kernels compile meanwhile
-                cached.on_miss = self._announce
-                with _optimised_once(self.py_func.__qualname__):
-                    dispatcher.compile(arguments)
-            _remove_stale(cache_directory())
+            return None
+
+    def _compile(self) -> Callable[..., Any]:
+        from filelock import FileLock
+
+        with (
+            FileLock(cache_directory() / f"{self.py_func.__name__}.lock"),  # other kernels compile meanwhile
+            _compiled_together(self.py_func.__qualname__),
+        ):
+            compiled = self._build(cache_directory(), self._announce)  # or load: another process was first
+        _remove_stale(cache_directory())
+        return compiled
+
+    def _build(self, directory: Path, on_miss: Callable[[], None]) -> Callable[..., Any]:
+        """Return the kernel from the files in a directory; compile it after `on_miss` if that returns."""
+        import numba
+
+        dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(self.py_func)
+        dispatcher._cache = _kernel_cache_class(directory)(self.py_func)
+        dispatcher._cache.on_miss = on_miss
+        arguments = _numba_types(self.signature)
+        dispatcher.compile(arguments)
         dispatcher.disable_compile()
         compiled: Callable[..., Any] = dispatcher if self.checked else dispatcher.overloads[arguments].entry_point
         return compiled
@@ -292,15 +375,21 @@ class EntryPoint:
             )
 
 
-def entry(*signature: str | type, checked: bool = True) -> Callable[[Callable[..., Any]], EntryPoint]:
+def entry(
+    *signature: str | type, checked: bool = True, interpreted: bool = False
+) -> Callable[[Callable[..., Any]], EntryPoint]:
     """Declare a kernel that Python calls, with the types of its arguments in order (see `_numba_type`).
 
     A class among them is a NamedTuple of arrays whose annotations hold the types: one argument.
 
     `checked=False` skips the type checks of arguments, for frequent short calls whose arguments one place in our code
     makes: checking the types of thirty arrays takes as long as matching a point.
+
+    If `interpreted`, a kernel that is not in the cache interprets small calls, and is compiled when these have taken
+    INTERPRETED_SECONDS: a program that relates one pair need not wait for the compiler.
     """
-    return lambda function: EntryPoint(function, signature, checked)
+    seconds = INTERPRETED_SECONDS if interpreted else 0.0
+    return lambda function: EntryPoint(function, signature, checked, seconds)
 
 
 class _CacheMissError(Exception):
@@ -355,13 +444,13 @@ def _cache_file_class() -> Any:
 
 
 @cache
-def _kernel_cache_class() -> Any:
-    """Return Numba's function cache, placed in our directory; a damaged file counts as a miss."""
+def _kernel_cache_class(directory: Path) -> Any:
+    """Return Numba's function cache, placed in a directory of ours; a damaged file counts as a miss."""
     from numba.core import caching
 
     class Locator(caching._CacheLocator):  # type: ignore[misc]
         def get_cache_path(self) -> str:
-            return str(cache_directory())
+            return str(directory)
 
         def get_source_stamp(self) -> str:
             return source_key()
@@ -385,7 +474,7 @@ def _kernel_cache_class() -> Any:
 
     class KernelCache(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Implementation
-        on_miss: Callable[[], None] = staticmethod(_raise_miss)
+        on_miss: Callable[[], None]
 
         def __init__(self, py_func: Any) -> None:
             super().__init__(py_func)

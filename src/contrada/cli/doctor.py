@@ -218,4 +218,5 @@ def _machine_rows(report: DoctorReport) -> Iterator[tuple[str, str]]:
     else:
         held = f"{report.cache.kernels} compiled, {byte_size(report.cache.nbytes)}"
         access = "writable" if report.cache.writable else "not writable"
-        yield "Kernels", f"{held}, in {report.cache.directory} ({access})"
+        carried = f"{report.cache.carried} carried by the package, " if report.cache.carried else ""
+        yield "Kernels", f"{carried}{held}, in {report.cache.directory} ({access})"

@@ -33,5 +33,5 @@ def compiled(processes: int) -> Iterator[str]:
 
 
 def _ready(name: str) -> str:
-    getattr(kernels, name)
+    kernels.compiled_kernel(name)
     return name

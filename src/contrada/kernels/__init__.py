@@ -1,11 +1,16 @@
 """Compiled kernels: functions from arrays to arrays.
 
 Importing this package imports no Numba. The first use of a name, as in `kernels.relate_rows(...)`, imports the module
-that holds it and compiles the kernel or loads it from the cache.
+that holds it and compiles the kernel or loads it from the cache. Kernels that a first `relate` needs are not compiled
+for a few small calls, but interpreted.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+
+from contrada.interpreting import interpret
+from contrada.jit import EntryPoint
 
 _MODULES = {
     "box_relations": "relate.boxes",
@@ -69,9 +74,26 @@ NAMES = tuple(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
+    usable = _entry_point(name).usable()
+    if not isinstance(usable, EntryPoint):
+        globals()[name] = usable
+    return usable
+
+
+def _entry_point(name: str) -> EntryPoint:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    compiled = getattr(import_module(f"{__name__}.{module}"), name).ready()
-    globals()[name] = compiled
-    return compiled
+    found: EntryPoint = getattr(import_module(f"{__name__}.{module}"), name)
+    return found
+
+
+def compiled_kernel(name: str) -> Callable[..., Any]:
+    """Return a kernel from the cache, or compile it."""
+    return _entry_point(name).ready()
+
+
+def interpreted_kernel(name: str) -> Callable[..., Any]:
+    """Return a kernel as plain Python."""
+    function = _entry_point(name).py_func
+    return lambda *arguments: interpret(function, arguments)

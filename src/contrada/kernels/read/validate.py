@@ -359,7 +359,10 @@ def clean_region(raw, raw_rings, raw_parts, p0, p1, xy, rings, flags, ring_bound
     return (GOOD if parts else EMPTY), np.int64(0), np.int64(0), np.nan, np.nan, parts
 
 
-@entry("f8[2] i8[1] i8[1] i8[1] f8[2]! i8[1]! u1[1]! f8[2]! i4[1]! f8[2]! f8[2] i8[1] u1[1] f8[2] i8[1] i8[2]! f8[2]!")
+@entry(
+    "f8[2] i8[1] i8[1] i8[1] f8[2]! i8[1]! u1[1]! f8[2]! i4[1]! f8[2]! f8[2] i8[1] u1[1] f8[2] i8[1] i8[2]! f8[2]!",
+    interpreted=True,
+)
 def validate_regions(
     raw, raw_rings, raw_parts, raw_regions,
     xy, rings, flags, ring_bounds, regions, bounds,
@@ -414,7 +417,7 @@ def validate_regions(
     return kept
 
 
-@entry("u1[1] u8[2]! f8[2] f8[2]! f8[2]! f8[2]!", checked=False)
+@entry("u1[1] u8[2]! f8[2] f8[2]! f8[2]! f8[2]!", checked=False, interpreted=True)
 def read_polygon(data, bits, raw, sides, xy, bounds):
     """Read one WKB value to `xy` and `bounds`, if it is a valid polygon of one closed ring that fits `xy` exactly.
 

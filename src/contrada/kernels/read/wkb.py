@@ -107,7 +107,7 @@ def scan_row(data, at, stop, counts):
     return (GOOD if at == stop else MALFORMED), np.int64(MULTIPOLYGON), srid
 
 
-@entry("u1[1] i8[1] u1[1] i8[1]! i8[1]! i8[1]! i8[1]! i8[1]!")
+@entry("u1[1] i8[1] u1[1] i8[1]! i8[1]! i8[1]! i8[1]! i8[1]!", interpreted=True)
 def count_wkb(data, offsets, missing, faults, kinds, srids, regions, totals):
     """Write faults[i], kinds[i] and srids[i] of every row (first pass), and offsets into the parts to `regions`.
 
@@ -178,7 +178,7 @@ def scan_nested(data, at, stop, left, counts):
     return GOOD
 
 
-@entry("u1[1] i8[1] u1[1] i8[1]! i8[1]!")
+@entry("u1[1] i8[1] u1[1] i8[1]! i8[1]!", interpreted=True)
 def scan_wkb(data, offsets, missing, left, faults):
     """Write faults[i] of every row, of any type, by headers and counts only; collections nest less than len(left)."""
     counts = np.zeros(3, np.int64)
@@ -209,7 +209,7 @@ def fill_polygon(data, at, width, order, xy, parts, rings, part, ring, vertex):
     return at, ring, vertex
 
 
-@entry("u1[1] i8[1] i8[1] u8[2]! i8[1]! i8[1]!")
+@entry("u1[1] i8[1] i8[1] u8[2]! i8[1]! i8[1]!", interpreted=True)
 def fill_wkb(data, offsets, faults, xy, rings, parts):
     """Write the coordinates (as bits of doubles), rings and parts of every good row (second pass)."""
     part = ring = vertex = np.int64(0)

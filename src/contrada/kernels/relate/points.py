@@ -9,7 +9,7 @@ from contrada.kernels.relate.rings import IN, ON, locate
 from contrada.kernels.relate.rows import row_at
 
 
-@entry("f8[2] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] i8[1] i8[1] i8 i8 u1[1]!")
+@entry("f8[2] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] i8[1] i8[1] i8 i8 u1[1]!", interpreted=True)
 def relate_points(points, xy, rings, regions, bounds, boxes, chains, point_rows, region_rows, start, stop, out):
     """Write the relation of point point_rows[k] to region region_rows[k] to out[k]: inside, meets or disjoint.
 

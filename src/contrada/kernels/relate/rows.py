@@ -105,7 +105,8 @@ def relate_run_gridded(
 
 @entry(
     "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1]"
-    " i8[1] i8[1] u1[1] i8 i8 u1[1]!"
+    " i8[1] i8[1] u1[1] i8 i8 u1[1]!",
+    interpreted=True,
 )
 def relate_rows(
     a_xy, a_rings, a_regions, a_flags, a_bounds, a_boxes, a_chains,
