@@ -192,10 +192,11 @@ class MatchingTable:
 
     def _noted(self, message: Mapping[str, Any], objects: Mapping[Slot, Any]) -> Message:
         """Encode a message whose regions, points and added types are in `objects`, and add it to the sample."""
-        encoder = self._store.encoder
-        checked = Message(objects, encoder.encode((message,)) if encoder.asked else None)
-        self._store.sample.note(checked.scalars, checked.objects)
-        return checked
+        store = self._store
+        encoder = store.encoder
+        scalars = encoder.encode((message,)) if encoder.asked else None
+        store.sample.note(scalars, objects)
+        return Message(objects, scalars)
 
     def _is_asked(self, attribute: str) -> bool:
         """Return True if a subscription may ask about `attribute`."""
