@@ -13,8 +13,6 @@ from contrada import jit, kernels
 from contrada.errors import ContradaError
 from contrada.geometry.pool import cores
 
-# Entries that take longest to compile come first, so that no core waits for one of them at the end.
-LONGEST = ("match_scalars", "match_regions", "validate_regions", "relate_rows", "match_points", "kd_replay", "z_replay")
 Process = subprocess.Popen[str]
 
 
@@ -26,7 +24,7 @@ def not_cached(names: Iterable[str]) -> list[str]:
 
 
 class Warming:
-    """Compiles kernels into the cache, or loads them from it; used as a context manager.
+    """Compiles kernels into the cache in the given order, or loads them from it; used as a context manager.
 
     The processes start with the block and end with it, and with this process. They are in sessions of their own, so
     Ctrl-C does not reach them, and print nothing. A kernel that fails there is compiled by the first process that
@@ -34,8 +32,7 @@ class Warming:
     """
 
     def __init__(self, names: Iterable[str], processes: int | None = None) -> None:
-        asked = set(names)
-        self._names = [*(name for name in LONGEST if name in asked), *sorted(asked.difference(LONGEST))]
+        self._names = list(names)
         self._count = min(processes or cores(), len(self._names))
         self._idle: SimpleQueue[Process] = SimpleQueue()
         self._started: list[Process] = []
