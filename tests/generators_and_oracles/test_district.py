@@ -45,7 +45,7 @@ def test_sizes_follow_the_scale(scale):
     assert counts["parcels"] == pytest.approx(20_000 * scale, rel=0.06, abs=40)
     assert counts["buildings"] == pytest.approx(31_000 * scale, rel=0.06, abs=60)
     assert counts["facilities"] == max(3, 2_000 * scale)
-    assert counts["messages"] == max(20, 5_000 * scale)
+    assert counts["messages"] == max(20, 5_000 * scale) + 195_000 * scale
 
 
 @pytest.mark.parametrize("scale", [0, -1, float("nan"), 1e9])

@@ -25,6 +25,32 @@ def test_a_few_families_without_compilation():
         assert check_family(FAMILIES[number], np.random.default_rng((8, number)), items=24, messages=3) > 100
 
 
+# Without `disjoint`, so that a message far from all regions satisfies nothing: all others, each alone, and a few sets.
+LOCAL_MASKS = (0b11111110, 0b10110000, 0b01100000, *(1 << relation for relation in range(1, 8)))
+
+
+@pytest.mark.parametrize("count", [3, 17, 300, 5000])
+@pytest.mark.parametrize("is_points", [False, True], ids=["regions", "points"])
+def test_messages_in_gaps_and_at_edges(count, is_points):
+    rng = np.random.default_rng((5, count))
+    side = 4 * int(np.ceil(np.sqrt(count)))
+    low = rng.integers(0, side, (count, 2))  # whole numbers: many messages touch a region, or only its box
+    size = rng.integers(1, 4, (count, 2))
+    corners = np.concatenate([low, low + size], axis=1)
+    shells = ([(x, y), (u, y), (u, v)] if k % 2 else [(x, y), (u, y), (u, v), (x, v)]
+              for k, (x, y, u, v) in enumerate(corners.tolist()))  # fmt: skip
+    column = ct.PointArray(low.astype(float)) if is_points else ct.RegionArray.from_regions([*map(ct.Region, shells)])
+    rows, hits = np.arange(count, dtype=np.int32), 0
+    for mask in LOCAL_MASKS:
+        masks = np.full(count, mask, np.uint8)
+        tree = PackedTree(column, masks, rows)
+        for x, y in rng.integers(-2, side + 4, (examples(60), 2)).tolist():
+            wkb = ct.Region([(x, y), (x + 1, y), (x, y + 1)]).to_wkb()
+            check_message(tree, partial(scan, column, masks, rows), ct.Region.from_wkb(wkb))
+            hits += len(tree.match(ct.Region.from_wkb(wkb))) > 0
+    assert 0 < hits < examples(60) * len(LOCAL_MASKS)
+
+
 def test_a_wrong_row_is_seen():
     column = ct.RegionArray.from_regions([ct.Region.box(0, 0, 2, 2), ct.Region.box(9, 9, 10, 10)])
     masks, rows = np.array([4, 1], np.uint8), np.array([0, 1], np.int32)

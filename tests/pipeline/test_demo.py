@@ -1,6 +1,7 @@
 """`contrada demo`: the whole way from files to a report, on the made-up district and on data of one's own."""
 
 import json
+import os
 import re
 from functools import partial
 
@@ -11,8 +12,9 @@ import shapely
 from report_cards import cards
 
 import contrada as ct
-from console import collection, feature, write_lines
-from contrada.demo.run import TEMPLATE, THRESHOLD
+from console import collection, feature, python, write_lines
+from contrada.demo.run import MATCHING_KERNELS, READING_KERNELS, TEMPLATE, THRESHOLD
+from contrada.report.report import MAX_PAGE_BYTES
 from generators.filters_of_every_kind import expected
 
 KINDS = ("hail", "storm", "storm")
@@ -31,7 +33,13 @@ def matches_in(out):
 def test_the_district(demo, tmp_path):
     found = demo("--scale", 0.03, "--output", tmp_path / "out", code=0)
     lines = found.stdout.splitlines()
-    assert len(lines) == 10
+    assert len(lines) == 11
+    assert re.search(r"^rate +[\d,.]+ messages/s, [\d,.]+ matches/s without start", found.stdout, re.MULTILINE)
+    assert re.search(r"^start +Spark [\d.]+ s, workers [\d.]+ s, .*compiled [\d.]+ s$", found.stdout, re.MULTILINE)
+    made = (tmp_path / "out" / "report.html").read_text()
+    for stage in ("start Spark", "compile kernels", "start workers", "match"):
+        assert f"<dt>Seconds, {stage}</dt>" in made
+    assert len(made) < MAX_PAGE_BYTES
     out = tmp_path / "out"
     assert str(out / "report.html") in lines[-1]
     check_same_numbers(found.stdout, out / "report.html")
@@ -58,6 +66,16 @@ def test_the_district(demo, tmp_path):
     assert matches_in(out) == sorted((id, key) for id, _, key in right)
     rejected = pq.read_table(out / "rejected").to_pylist()
     assert sorted(row["message_id"] for row in rejected) == sorted(id for id, _ in bad)
+
+
+@pytest.mark.slow
+def test_a_cold_run_compiles_what_it_needs_while_spark_starts(tmp_path):
+    """Workers and driver find all kernels compiled, and none is compiled that the run does not use."""
+    env = os.environ | {"CONTRADA_CACHE_DIR": str(tmp_path / "cache")}
+    run = python("-m", "contrada.cli.main", "demo", "--scale", "0.02", "--output", tmp_path / "out", env=env)
+    assert "contrada: compiling" not in run.stderr
+    compiled = {path.name.partition("-")[0].rpartition(".")[2] for path in (tmp_path / "cache").rglob("*.nbc")}
+    assert compiled == {*READING_KERNELS, *MATCHING_KERNELS}
 
 
 def numbers_in(text):

@@ -306,6 +306,29 @@ def test_large_tables_are_sampled_and_the_page_stays_small(spark, run, tmp_path)
 
 
 @pytest.mark.slow
+def test_rare_messages_with_many_matches_are_drawn_and_all_messages_show_some(spark, run, tmp_path):
+    """Eighty messages have a hundred matches each, 3,000 have one; far more regions matched than are drawn."""
+    square = spark.createDataFrame([(bytearray(shapely.to_wkb(shapely.box(0, 0, 1, 1))),)], "geometry binary")
+    many = spark.range(8000).selectExpr("id DIV 100 AS message_id", "'s' AS subscriber",
+                                        "concat('k', id DIV 200 * 100 + id % 100) AS key")  # fmt: skip
+    one = spark.range(100, 3100).selectExpr("id AS message_id", "'s' AS subscriber", "concat('k', id + 5000) AS key")
+    tables = {
+        "messages": spark.range(3100).selectExpr("id AS message_id", "CAST(NULL AS BINARY) AS area"),
+        "subscriptions": spark.range(9000)
+        .selectExpr("concat('k', id) AS key", "'s' AS subscriber", "'x' AS filter")
+        .crossJoin(square),
+        "matches": many.union(one),
+        "rejected": run.tables["rejected"].limit(0),
+    }
+    sample = reported(tmp_path / "report.html", tables).sample
+    matched = {message.name: message for message in sample.messages if message.matches}
+    assert len(sample.regions) == 2500
+    assert {str(number) for number in range(80)} <= set(matched)
+    assert len(matched) == 240
+    assert all(message.regions for message in matched.values())
+
+
+@pytest.mark.slow
 def test_a_page_that_is_too_large_shows_less_of_a_sample_that_is_the_same_each_time(run, walk, tmp_path):
     limit = len(walk.page.encode()) - 5_000
     assert reported(tmp_path / "report.html", run.tables).sample == walk.sample

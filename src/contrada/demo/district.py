@@ -27,8 +27,11 @@ from contrada.geometry import Crs
 from contrada.pipeline.ingestion.geoparquet import geo_metadata, wkb_types
 
 CRS = "EPSG:25832"
-PARCELS, FACILITIES, SUBSCRIPTIONS, MESSAGES = 20_000, 2_000, 3_000, 5_000  # at scale 1; buildings follow the parcels
+# At scale 1; buildings follow the parcels. Readings are further messages, of sensors: with fewer, a run measures the
+# start of workers in place of matching.
+PARCELS, FACILITIES, SUBSCRIPTIONS, MESSAGES, READINGS = 20_000, 2_000, 3_000, 5_000, 195_000
 BAD_SHARE = 0.002
+GROUP_ROWS = 10_000  # rows in a row group of Parquet files: Spark's tasks divide a file by row groups
 FAULTS = ("bow-tie", "missing", "nan")
 COLLECTION = '{"type": "FeatureCollection", "features": [\n', ",\n", "\n]}\n"  # text before, between and after features
 UNFINISHED_FILTER = "severity >= "  # filter of a subscription that is bad on purpose
@@ -58,13 +61,14 @@ class District(NamedTuple):
         return {name: len(getattr(self, name)) for name in self.bad}
 
 
-def make_district(seed: int = 7, scale: float = 1.0) -> District:
-    """Generate some 20,000 parcels, 31,000 buildings, 2,000 facilities and 5,000 messages, times `scale`.
+def make_district(seed: int = 7, scale: float = 1.0, readings: int | None = None) -> District:
+    """Generate some 20,000 parcels, 31,000 buildings, 2,000 facilities and 200,000 messages, times `scale`.
 
-    Equal seeds and scales give equal rows.
+    `readings` of the messages, by default 195,000 times `scale`, are of sensors; the others are about storms, plumes,
+    closed streets and lightning, and a few are of sensors too. Equal arguments give equal rows.
 
     >>> make_district(seed=7, scale=0.01).counts()
-    {'parcels': 199, 'buildings': 319, 'facilities': 20, 'subscriptions': 30, 'messages': 50}
+    {'parcels': 199, 'buildings': 319, 'facilities': 20, 'subscriptions': 30, 'messages': 2000}
     """
     if not 0.001 <= scale <= 1000:
         raise ContradaError(f"scale: need a number from 0.001 to 1000, got {scale}")
@@ -74,7 +78,8 @@ def make_district(seed: int = 7, scale: float = 1.0) -> District:
     buildings = ground.make_buildings(rng, blocks, parcels)
     facilities, regions = make_facilities(rng, blocks, parcels, max(3, round(FACILITIES * scale)))
     subscriptions = make_subscriptions(rng, facilities, regions, max(3, round(SUBSCRIPTIONS * scale)))
-    messages, areas = make_messages(rng, blocks, max(20, round(MESSAGES * scale)))
+    further = round(READINGS * scale) if readings is None else readings
+    messages, areas = make_messages(rng, blocks, max(20, round(MESSAGES * scale)), further)
     of_parcels, of_buildings = _parcel_attributes(rng, blocks, parcels), _building_attributes(rng, buildings)
     bad = {
         "parcels": spoil(rng, parcels.polygons),
@@ -114,7 +119,12 @@ def write_district(directory: str | os.PathLike[str], seed: int = 7, scale: floa
 def _write_geoparquet(path: Path, table: pa.Table, geometry: str) -> None:
     """Write GeoParquet 1.1: the table, with its WKB column described in the file's metadata."""
     described = geo_metadata(geometry, Crs.of(CRS), wkb_types(table[geometry]))
-    pq.write_table(table.replace_schema_metadata({"geo": json.dumps(described)}), path, compression="zstd")
+    pq.write_table(
+        table.replace_schema_metadata({"geo": json.dumps(described)}),
+        path,
+        compression="zstd",
+        row_group_size=GROUP_ROWS,
+    )
 
 
 def _write_features(path: Path, table: pa.Table, *, lines: bool) -> None:
@@ -150,7 +160,7 @@ def _bad_count(rows: int) -> int:
 def spoil(rng: np.random.Generator, geometries: Geometries) -> IntArray:
     """Make a few regions bad, in place: bow-ties, missing ones, a NaN among the coordinates. Return their rows."""
     regions = np.flatnonzero(shapely.get_dimensions(geometries) == 2)
-    rows = np.sort(rng.choice(regions, min(_bad_count(len(geometries)), len(regions)), replace=False))
+    rows = np.sort(rng.choice(regions, _bad_count(len(regions)), replace=False))
     for number, row in enumerate(rows):
         geometries[row] = _spoilt(geometries[row], FAULTS[number % len(FAULTS)])
     return rows

@@ -15,6 +15,7 @@ ONE_MINUTE = np.timedelta64(60_000_000, "us")
 STORM_STEPS, PLUME_STEPS = 24, 16
 CERTAINTIES = np.array(["observed", "likely", "possible"])
 EVENT_SHARES = {"storm": 0.40, "plume": 0.16, "closure": 0.10, "lightning": 0.16}  # the rest are sensor readings
+READINGS_PER_SENSOR = 20
 
 
 class Draft(NamedTuple):
@@ -34,8 +35,12 @@ class Draft(NamedTuple):
         return self._replace(**{name: getattr(self, name)[:count] for name in arrays})
 
 
-def make_messages(rng: np.random.Generator, blocks: Blocks, count: int) -> tuple[pa.Table, Geometries]:
-    """Generate `count` messages of one day, ordered by onset, and their geometries (regions and points).
+def make_messages(
+    rng: np.random.Generator, blocks: Blocks, count: int, readings: int = 0
+) -> tuple[pa.Table, Geometries]:
+    """Generate `count` messages of one day and further `readings` of sensors, and their geometries.
+
+    Messages are ordered by onset; geometries are regions and points.
 
     The table has message_id, id (of the storm, plume, ... that the message is about), event, severity (1 to 5), wind
     (m/s), certainty, source, onset and expires; the geometries are the areas of the messages.
@@ -46,7 +51,7 @@ def make_messages(rng: np.random.Generator, blocks: Blocks, count: int) -> tuple
         _plumes(rng, blocks, numbers["plume"]),
         _closures(rng, blocks, numbers["closure"]),
         _points(rng, blocks, numbers["lightning"], "lightning"),
-        _points(rng, blocks, count - sum(numbers.values()), "reading"),
+        _points(rng, blocks, count - sum(numbers.values()) + readings, "reading"),
     ]
     return _together(rng, drafts)
 
@@ -115,8 +120,8 @@ def _points(rng: np.random.Generator, blocks: Blocks, count: int, event: str) ->
     if event == "lightning":
         spots, source, series = rng.uniform(low, high, (count, 2)), "antenna", np.arange(count)
         intensity = rng.beta(3.0, 1.5, count)
-    else:  # a few sensors that report repeatedly, each from the corner of a parcel
-        posts = blocks.lattices[rng.integers(0, len(blocks.places), 1 + count // 20), 0, 3]
+    else:  # sensors that report repeatedly, each from the corner of a parcel
+        posts = blocks.lattices[rng.integers(0, len(blocks.places), 1 + count // READINGS_PER_SENSOR), 0, 3]
         series = rng.integers(0, len(posts), count)
         spots, source = posts[series], "sensor"
         intensity = rng.beta(1.2, 4.0, count)

@@ -18,6 +18,7 @@ from contrada.amounts import rate
 from contrada.demo.district import write_district
 from contrada.errors import ContradaError
 from contrada.pipeline.systems import file_systems
+from contrada.pipeline.warming import Warming, not_cached
 from contrada.report.numbers import Numbers, RunTables
 from contrada.report.report import report_and_numbers
 
@@ -26,6 +27,13 @@ AREA = "area"  # the attribute of a message's region
 TEMPLATE = f"S_INTERSECTS({AREA}, $geometry)"
 THRESHOLD = "severity >= $min_severity"
 DEFAULT_THRESHOLD = 3  # of rows without a threshold, if others have one
+# Kernels that workers and this process use: to read regions, and to pack and match the subscriptions of the district.
+# Of each, the one that takes longest to compile comes first; regions are read while the others are still compiled.
+READING_KERNELS = ("validate_regions", "read_polygon", "count_wkb", "fill_wkb", "scan_wkb", "write_wkb")
+MATCHING_KERNELS = ("match_scalars", "hilbert_keys", "gather_regions")
+FIRST_MESSAGES = 1024  # messages that workers match before the run is timed
+# Spark would read files below 4 MB in one task each, on one core.
+SMALL_TASKS = {"spark.sql.files.openCostInBytes": str(1 << 17)}
 
 
 class Demo:
@@ -41,17 +49,20 @@ class Demo:
 
         self.console = Console(stderr=True)
         self._take_output()
-        if self.data is None:
-            with self.stage("make the district"):
-                shutil.rmtree(self.output / "data", ignore_errors=True)
-                write_district(self.output / "data", seed=seed, scale=scale)
-        inputs = inputs_in(self.data or self.output / "data")
-        with self.stage("start Spark"):
-            spark = start(self.master)
-        try:
-            self._match(spark, *inputs)
-        finally:
-            spark.stop()
+        # What the matching of other data needs depends on its filters, and is compiled when it is needed.
+        needed = READING_KERNELS + (MATCHING_KERNELS if self.data is None else ())
+        with Warming(not_cached(needed)) as self.warming:
+            if self.data is None:
+                with self.stage("make the district"):
+                    shutil.rmtree(self.output / "data", ignore_errors=True)
+                    write_district(self.output / "data", seed=seed, scale=scale)
+            inputs = inputs_in(self.data or self.output / "data")
+            with self.stage("start Spark"):
+                spark = start(self.master)
+            try:
+                self._match(spark, *inputs)
+            finally:
+                spark.stop()
 
     def _take_output(self) -> None:
         """Take an empty directory or the output of an earlier run; any other directory is an error."""
@@ -62,6 +73,10 @@ class Demo:
         mark.touch()
 
     def _match(self, spark: SparkSession, given: list[Path], filters: list[Path], areas: list[Path]) -> None:
+        for name, value in SMALL_TASKS.items():
+            spark.conf.set(name, value)
+        with self.stage("compile kernels"):
+            self.warming.wait(READING_KERNELS)
         with self.stage("ingest"):
             messages, crs, quarantine = self._messages(spark, given)
             regions = pipeline.ingest(spark, areas, to_crs=crs) if areas else None
@@ -71,8 +86,15 @@ class Demo:
                 regions.write(self.output / "regions")
         with self.stage("compile"):
             asked, compiled = self._compiled(spark, None if regions is None else regions.rows, filters)
+        with self.stage("compile kernels"):
+            self.warming.wait()
+        with self.stage("start workers"):
+            start_workers(messages, compiled)
         with self.stage("match"):
             found = [pipeline.match(messages, one) for one in compiled]
+            for answered in found:
+                answered.answers.count()  # persists the answers, so that writing them is timed alone
+        with self.stage("write"):
             matches = united([one.matches for one in found])
             rejected = refused(found)
             for name, table in (("matches", matches), ("rejected", rejected)):
@@ -118,8 +140,8 @@ class Demo:
         return united(asked), compiled
 
     def _tell(self, counts: Any, numbers: Numbers) -> None:
-        """Print a summary of ten lines; all but the lines of regions and time are numbers of the report."""
-        messages, made, seconds = numbers.messages, numbers.matches, self.seconds["match"]
+        """Print a summary of eleven lines; all but the line of regions are numbers of the report."""
+        messages, made, seconds = numbers.messages, numbers.matches, self.seconds
         bad = 0 if numbers.quarantined is None else numbers.quarantined.rows
         aside = 0 if numbers.set_aside is None else numbers.set_aside.rows
         told = [
@@ -131,10 +153,12 @@ class Demo:
             f"subscriptions  {numbers.subscriptions:,} compiled, {aside:,} set aside",
             f"messages       {messages:,}, of which {numbers.rejected.rows:,} rejected with a reason",
             f"matches        {made:,}, {made / max(1, messages):.1f} a message",
-            f"rate           {rate(messages, seconds, 'message')},"
-            f" {rate(made, seconds, 'match', 'matches')}, start of workers included",
-            f"time           {sum(self.seconds.values()):.0f} s: "
-            + ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items()),
+            f"rate           {rate(messages, seconds['match'], 'message')},"
+            f" {rate(made, seconds['match'], 'match', 'matches')} without start, compiling and writing",
+            f"start          Spark {seconds['start Spark']:.1f} s, workers {seconds['start workers']:.1f} s,"
+            f" waiting for kernels to be compiled {seconds['compile kernels']:.1f} s",
+            f"time           {sum(seconds.values()):.0f} s: "
+            + ", ".join(f"{name} {duration:.0f}" for name, duration in seconds.items()),
             f"tables         {self.output / 'matches'}, {self.output / 'rejected'}",
             f"look at        {self.output / 'report.html'}",
         ]  # fmt: skip
@@ -142,12 +166,13 @@ class Demo:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Show the running stage, and its duration at the end."""
+        """Show the running stage, and its duration at the end; times of stages with one name are added."""
         start = time.monotonic()
         with self.console.status(name) if self.console.is_terminal else nullcontext():
             yield
-        self.seconds[name] = time.monotonic() - start
-        self.console.print(f"{name}: {self.seconds[name]:.1f} s", highlight=False)
+        duration = time.monotonic() - start
+        self.seconds[name] = self.seconds.get(name, 0.0) + duration
+        self.console.print(f"{name}: {duration:.1f} s", highlight=False)
 
 
 def inputs_in(directory: Path) -> tuple[list[Path], list[Path], list[Path]]:
@@ -177,6 +202,15 @@ def subscriptions_of(regions: DataFrame) -> tuple[DataFrame, str]:
         return regions.select(*columns), TEMPLATE
     threshold = f.coalesce(f.col("min_severity"), f.lit(DEFAULT_THRESHOLD)).alias("min_severity")
     return regions.select(*columns, threshold), f"{TEMPLATE} AND {THRESHOLD}"
+
+
+def start_workers(messages: DataFrame, compiled: list[Any]) -> None:
+    """Match a few messages on every core, so that all workers have imported what they need and opened the tables."""
+    some = messages.limit(FIRST_MESSAGES).repartition(messages.sparkSession.sparkContext.defaultParallelism)
+    for one in compiled:
+        found = pipeline.match(some, one)
+        found.answers.count()
+        found.unpersist()
 
 
 def refused(found: list[Any]) -> DataFrame:

@@ -18,7 +18,7 @@ from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs
 from contrada.geometry.faults import error_of
 from contrada.geometry.immutable import Immutable
-from contrada.geometry.validation import is_on_the_globe, read_one, sift
+from contrada.geometry.validation import arrays_of_one, is_on_the_globe, read_one, sift
 from contrada.geometry.wellknown import wkb_of_plain_polygon
 
 Coordinates = Iterable[Sequence[float]]
@@ -55,7 +55,13 @@ class Region(Immutable):
     @cached_property
     def _kernel_arrays(self) -> KernelArrays:
         """Arrays of `_column` as kernels take them; a small region that was read alone has these before its column."""
-        return self._column._kernel_arrays()
+        return self._column._kernel_arrays() if "_column" in self.__dict__ else arrays_of_one(self._leading_box)
+
+    @cached_property
+    def _leading_box(self) -> NDArray[np.float64]:
+        """Array that begins with the box; a small region that was read alone has its vertices behind it."""
+        box: NDArray[np.float64] = self._column.bounds[0]
+        return box
 
     @cached_property
     def crs(self) -> Crs | None:
@@ -93,12 +99,15 @@ class Region(Immutable):
     @classmethod
     def _quick(cls, data: bytes, crs: Any) -> Region | None:
         """Return the region of the WKB of a valid polygon; None for everything else."""
-        arrays, crs = read_one(data), Crs.of(crs)
-        if arrays is None or not (crs is None or is_on_the_globe(arrays[4], crs)):
+        read = read_one(data)
+        if read is None:
+            return None
+        crs = Crs.of(crs)
+        if crs is not None and not is_on_the_globe(read, crs):
             return None
         made = cls.__new__(cls)
-        made.__dict__["_kernel_arrays"] = arrays
-        made.__dict__["crs"] = crs
+        own = made.__dict__
+        own["_leading_box"], own["crs"] = read, crs
         return made
 
     @classmethod
@@ -174,7 +183,7 @@ class Region(Immutable):
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """The box xmin, ymin, xmax, ymax."""
-        xmin, ymin, xmax, ymax = self._column.bounds[0].tolist()
+        xmin, ymin, xmax, ymax = self._leading_box[:4].tolist()
         return xmin, ymin, xmax, ymax
 
     @property

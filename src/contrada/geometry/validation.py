@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from itertools import pairwise
 from typing import Any
 
@@ -75,39 +74,34 @@ def _validate(raw: RawRegions) -> tuple[Arrays, NDArray[np.int64], NDArray[np.fl
     return arrays, reports, places
 
 
-class _Scratch(threading.local):
-    """Room for one small ring, one per thread: its coordinates as bits and as doubles, the boxes of its edges."""
-
-    def __init__(self) -> None:
-        bits = np.empty((MAX_SCANNED_VERTICES, 2), np.uint64)
-        self.room = bits, frozen(bits.view(np.float64)), np.empty((4, MAX_SCANNED_VERTICES))
-
-
-_scratch = _Scratch()
 _ONE_REGION, _ONE_SHELL = frozen(np.array([0, 1], np.int32)), frozen(np.zeros(1, np.uint8))
 _ONE_RING = [frozen(np.array([0, end])) for end in range(MAX_SCANNED_VERTICES + 1)]  # indexed by the number of vertices
 _HEAD = 13  # bytes before the first vertex of a polygon of one ring
 
 
-def read_one(data: bytes) -> KernelArrays | None:
-    """Return the arrays of one WKB value if it is a valid small simple polygon, otherwise None.
+def read_one(data: bytes) -> NDArray[np.float64] | None:
+    """Return the box and vertices of one WKB value if it is a valid small simple polygon, otherwise None.
 
-    Messages come one at a time, and most are small: this takes little more time than the kernel.
+    Messages come one at a time, and most are small: this takes little more time than the kernel. `arrays_of_one` makes
+    the arrays that other kernels take, which a message that meets nothing never needs.
     """
     vertices = (len(data) - _HEAD) >> 4
     if not 4 <= vertices <= MAX_SCANNED_VERTICES:
         return None
-    xy, bounds = np.empty((vertices, 2)), np.empty((1, 4))
-    if not kernels.read_polygon(np.frombuffer(data, np.uint8), *_scratch.room, xy, bounds):
-        return None
-    xy.setflags(write=False)
-    bounds.setflags(write=False)
-    return xy, _ONE_RING[vertices], _ONE_REGION, _ONE_SHELL, bounds, *NO_CHAINS
+    read = np.empty(4 + 2 * vertices)
+    return read if kernels.read_polygon(np.frombuffer(data, np.uint8), read) else None
 
 
-def is_on_the_globe(bounds: NDArray[np.float64], crs: Crs) -> bool:
-    """Return True if the region with these bounds is within longitude and latitude, or `crs` is not geographic."""
-    xmin, ymin, xmax, ymax = bounds[0].tolist()
+def arrays_of_one(read: NDArray[np.float64]) -> KernelArrays:
+    """Return the arrays of a region that `read_one` read."""
+    read.setflags(write=False)  # so are the views
+    xy, bounds = read[4:].reshape(-1, 2), read[:4].reshape(1, 4)
+    return xy, _ONE_RING[len(xy)], _ONE_REGION, _ONE_SHELL, bounds, *NO_CHAINS
+
+
+def is_on_the_globe(box: NDArray[np.float64], crs: Crs) -> bool:
+    """Return True if the region in this box is within longitude and latitude, or `crs` is not geographic."""
+    xmin, ymin, xmax, ymax = box[:4].tolist()
     return (xmin >= -180 and ymin >= -90 and xmax <= 180 and ymax <= 90) or not is_geographic(crs)
 
 

@@ -21,7 +21,7 @@ from contrada.geometry.relate import NO_MASKS
 from contrada.index.edge_trees import EdgeTrees
 from contrada.index.hugepages import room, settled
 from contrada.index.items import Items, boxes_of, items_of, region_items
-from contrada.kernels.match.tables import TREE
+from contrada.kernels.match.tables import TREE, TREE_SCRATCH
 
 MAX_STACK_NODES = FAN * MAX_LEVELS  # nodes waiting to be visited: the children of a node on each level
 # Writers set the first number to 1 while they hold the interpreter; kernels count themselves in another number: see
@@ -98,21 +98,25 @@ class PackedTree:
 
     def match(self, value: Region | Point) -> NDArray[np.int64]:
         """Return the rows of the constraints that a message's value satisfies, sorted."""
-        scratch = self._scratch()
-        if isinstance(value, Point):
-            scratch.point[0] = value.x, value.y
-            return self._match_one(kernels.match_points, (scratch.point_view,), scratch)
-        return self._match_one(kernels.match_regions, value._kernel_arrays, scratch)
-
-    def _match_one(self, match: Any, message: tuple[Any, ...], scratch: TreeScratch) -> NDArray[np.int64]:
-        """Call a kernel for one message, and sort the rows it finds."""
         table = self._addresses() if self._table is None else self._table
-        match(*message, table, _FIRST, 0, *scratch.room)
+        if isinstance(value, Point):
+            scratch = self._scratch()
+            scratch.point[0] = value.x, value.y
+            return self._match_one(kernels.match_points, (scratch.point_view,), table, scratch)
+        if kernels.finds_nothing(value._leading_box, table, GATE_VIEW):
+            return NO_ROWS
+        return self._match_one(kernels.match_regions, value._kernel_arrays, table, self._scratch())
+
+    def _match_one(
+        self, match: Any, message: tuple[Any, ...], table: NDArray[np.int64], scratch: TreeScratch
+    ) -> NDArray[np.int64]:
+        """Call a kernel for one message, and sort the rows it finds."""
+        match(*message, table, _FIRST, 0, scratch.table)
         if self._edge_trees.spent.item(-1):
             self._edge_trees.build_wanted()
         count: int = scratch.ends.item(0)
         if count == 0:
-            return _NO_ROWS
+            return NO_ROWS
         if len(scratch.bitmap):
             marked = np.empty(count + 8, np.int64)
             kernels.list_marks(*scratch.marks, self.first_row, marked)
@@ -136,7 +140,7 @@ class PackedTree:
         found = scratch.marked if len(scratch.bitmap) else scratch.out
         start, counts, answers = 0, [], []
         while start < len(order):
-            done = match(*message, table, order, start, *scratch.room)
+            done = match(*message, table, order, start, scratch.table)
             counts.append(np.diff(scratch.ends[start:done], prepend=0))
             answer = found[: scratch.ends[done - 1]]
             answers.append(answer if done == len(order) else answer.copy())
@@ -197,7 +201,7 @@ class PackedTree:
 class TreeScratch:
     """Arrays that one thread writes to while it matches; kernels that only read get read-only views."""
 
-    __slots__ = ("bitmap", "ends", "marked", "marks", "out", "point", "point_view", "room")
+    __slots__ = ("_further", "bitmap", "ends", "marked", "marks", "out", "point", "point_view", "table")
 
     def __init__(self, tree: PackedTree, rows: int, messages: int) -> None:
         """Allocate room for `rows` and `messages`; 0 means one message, whose rows stay in a bit map if any."""
@@ -210,9 +214,11 @@ class TreeScratch:
         self.ends = np.empty(max(1, messages), np.int64)
         self.out = np.empty(0 if has_map else rows, np.int32)
         candidates, stack = np.empty(len(tree.column), np.int32), np.empty((MAX_STACK_NODES, 2), np.int64)
-        self.room = (
-            stack, candidates, self.out, self.bitmap, self.marks[1], tree.first_row, self.marked, self.ends, GATE_VIEW
-        )  # fmt: skip
+        self._further = candidates, stack  # kept alive: the table knows them by address
+        self.table = TREE_SCRATCH.addresses({
+            "stack": stack, "candidates": candidates, "out": self.out, "bitmap": self.bitmap, "words": self.marks[1],
+            "first_row": tree.first_row, "marked": self.marked, "ends": self.ends, "gate": GATE_VIEW,
+        })  # fmt: skip
 
 
 def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.uint8]:
@@ -225,7 +231,7 @@ def bitmap_of(chosen: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.
     return np.packbits(marks, bitorder="little")
 
 
-_FIRST, _NO_ROWS = frozen(np.zeros(1, np.int64)), frozen(np.empty(0, np.int64))
+_FIRST, NO_ROWS = frozen(np.zeros(1, np.int64)), frozen(np.empty(0, np.int64))
 _NO_NODES = frozen(np.empty((0, 4)))
 _NO_LISTS = (frozen(np.zeros(1, np.int32)), frozen(np.empty(0, np.int32))) * 2
 

@@ -31,6 +31,7 @@ _MODULES = {
     "build_lists": "match.packed_tree",
     "build_node_masks": "match.packed_tree",
     "list_marks": "match.packed_tree",
+    "finds_nothing": "match.search",
     "match_regions": "match.spatial",
     "match_points": "match.spatial",
     "match_scalars": "match.scalars",

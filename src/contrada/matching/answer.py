@@ -28,7 +28,8 @@ class Matches(Set[Name]):
     def __init__(self, rows: NDArray[np.int64], names: Names) -> None:
         self.rows = rows
         self._names = names
-        rows.setflags(write=False)
+        if len(rows):
+            rows.setflags(write=False)
 
     def __contains__(self, name: object) -> bool:
         row = self._names.row(name)

@@ -198,8 +198,8 @@ class MessageSample:
 
     def note(self, scalars: EncodedMessages | None, objects: Mapping[tuple[str, str], Any]) -> None:
         """Add a message to the sample if it is among the first `SAMPLE_SIZE`, or every `SAMPLE_EVERY`-th."""
-        self.turn += 1
-        if self.turn % self.SAMPLE_EVERY and self.turn > self.SAMPLE_SIZE:
+        self.turn = turn = self.turn + 1
+        if turn % self.SAMPLE_EVERY and turn > self.SAMPLE_SIZE:
             return
         with self._lock:
             for (attribute, kind), value in objects.items():
@@ -212,7 +212,7 @@ class MessageSample:
             if len(self._kept) < self.SAMPLE_SIZE:
                 self._kept.append(scalars)
             else:
-                self._kept[self.turn // self.SAMPLE_EVERY % self.SAMPLE_SIZE] = scalars
+                self._kept[turn // self.SAMPLE_EVERY % self.SAMPLE_SIZE] = scalars
 
     def seen(self, encoder: MessageEncoder) -> Seen:
         """Return the sample as one batch, and the region sizes."""

@@ -194,9 +194,10 @@ class MatchingTable:
 
     def _noted(self, message: Mapping[str, Any], objects: Mapping[Slot, Any]) -> Message:
         """Encode a message whose regions, points and added types are in `objects`, and add it to the sample."""
-        encoder = self._store.encoder
+        store = self._store
+        encoder = store.encoder
         scalars = encoder.encode((message,)) if encoder.asked else None
-        self._store.sample.note(scalars, objects)
+        store.sample.note(scalars, objects)
         return tuple.__new__(Message, (objects, scalars))  # calling the class takes three times as long
 
     def _is_asked(self, attribute: str) -> bool:

@@ -88,10 +88,11 @@ def _cards(numbers: Numbers, making: Making) -> str:
     lonely = numbers.without_match
     # Rates are per second of the stage `match` if there is one, else of all stages.
     seconds = max(0.0, making.seconds.get("match", sum(making.seconds.values())))
+    unit = "per second of matching" if "match" in making.seconds else "per second"
     cards = [
-        ("Messages", count(numbers.messages), seconds and f"{count(numbers.messages / seconds)} per second"),
+        ("Messages", count(numbers.messages), seconds and f"{count(numbers.messages / seconds)} {unit}"),
         ("Subscriptions", count(numbers.subscriptions), ""),
-        ("Matches", count(numbers.matches), seconds and f"{count(numbers.matches / seconds)} per second"),
+        ("Matches", count(numbers.matches), seconds and f"{count(numbers.matches / seconds)} {unit}"),
         ("Without a match", percent(lonely, numbers.messages), f"{count(lonely)} of {count(numbers.messages)}"),
         ("Rejected", count(numbers.rejected.rows), percent(numbers.rejected.rows, numbers.messages)),
     ]
@@ -150,10 +151,10 @@ def _what_is_drawn(numbers: Numbers, sample: DrawnSample) -> str:
     regions = f"{count(len(sample.regions))} of {counted(numbers.subscriptions, 'subscription')}"
     messages = f"{count(len(sample.messages))} of {counted(numbers.messages, 'message')}"
     return (
-        f"Drawn: {regions} and {messages}, chosen by a hash of their ids. Subscriptions that the drawn messages "
-        f"matched come first, at most {MAX_MATCHES_PER_MESSAGE} for each message; those that name no region are not "
-        "drawn. Outlines are simplified for the screen, matching used the exact regions. Drag to move; zoom by wheel "
-        "or two fingers."
+        f"Drawn: {regions} and {messages}, chosen by a hash of their ids, as many messages with many matches as with "
+        f"few. Subscriptions that the drawn messages matched come first, at most {MAX_MATCHES_PER_MESSAGE} for each "
+        "message; those that name no region are not drawn. Outlines are simplified for the screen, matching used the "
+        "exact regions. Drag to move; zoom by wheel or two fingers."
     )
 
 

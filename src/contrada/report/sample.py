@@ -22,6 +22,7 @@ from contrada.report.numbers import CountedTables, persisted, text_column
 MAX_MATCHED_MESSAGES, MAX_UNMATCHED_MESSAGES = 240, 60  # maximum drawn: with matches, and without
 MAX_REGIONS = 2500  # maximum drawn
 MAX_MATCHES_PER_MESSAGE = 120  # maximum drawn per message
+LEADING_MATCHES = 5  # of every message: drawn before further matches of others, so that no message is without any
 MAX_SHOWN_ATTRIBUTES = 12  # shown per message
 MAX_VALUE_LENGTH = 120  # characters of one value
 # Preferred columns of the time and the geometry of messages, else the first column of one of the types.
@@ -87,7 +88,10 @@ def sample_of(kept: CountedTables) -> DrawnSample:
 def _chosen(kept: CountedTables) -> DataFrame:
     """Return _chosen (the id), _time and _matches of the drawn messages; no attribute has these names."""
     usable = kept.messages.where("copies > rejected").withColumn("hash", F.xxhash64("message_id"))
-    some = usable.where("matches > 0").orderBy("hash").limit(MAX_MATCHED_MESSAGES)
+    # As many messages with many matches as with few, though these may be a thousand times more frequent.
+    alike = Window.partitionBy(F.floor(F.log2("matches"))).orderBy("hash")
+    ranked = usable.where("matches > 0").withColumn("rank", F.row_number().over(alike))
+    some = ranked.orderBy("rank", "hash").limit(MAX_MATCHED_MESSAGES).drop("rank")
     none = usable.where("matches = 0").orderBy("hash").limit(MAX_UNMATCHED_MESSAGES)
     return some.unionByName(none).select(
         F.col("message_id").alias("_chosen"), F.col("time").alias("_time"), F.col("matches").alias("_matches")
@@ -95,13 +99,13 @@ def _chosen(kept: CountedTables) -> DataFrame:
 
 
 def _pairs(chosen: DataFrame, matches: DataFrame, unit: str) -> DataFrame:
-    """Return _chosen and unit: the matches of the chosen messages, at most MAX_MATCHES_PER_MESSAGE of each."""
+    """Return _chosen, unit and rank: the matches of the chosen messages, at most MAX_MATCHES_PER_MESSAGE of each."""
     found = matches.select("message_id", F.col(unit).cast("string").alias("unit"))
     # The chosen messages are few: they are broadcast, and the large table of matches is not shuffled.
     joined = found.join(F.broadcast(chosen), found["message_id"].eqNullSafe(chosen["_chosen"]))
     order = Window.partitionBy("_chosen").orderBy(F.xxhash64("unit"), "unit")
     ranked = joined.select("_chosen", "unit").distinct().withColumn("rank", F.row_number().over(order))
-    return ranked.where(F.col("rank") <= MAX_MATCHES_PER_MESSAGE).drop("rank")
+    return ranked.where(F.col("rank") <= MAX_MATCHES_PER_MESSAGE)
 
 
 def _regions(kept: CountedTables, pairs: DataFrame) -> tuple[DrawnRegion, ...]:
@@ -110,12 +114,13 @@ def _regions(kept: CountedTables, pairs: DataFrame) -> tuple[DrawnRegion, ...]:
     place = first_column(subscriptions, *GEOMETRY)
     if kept.unit not in subscriptions.columns or (place is None and "filter" not in subscriptions.columns):
         return ()
-    asked = pairs.groupBy("unit").agg(F.count(F.lit(1)).alias("asked"))
+    leads = (F.min("rank") <= LEADING_MATCHES).alias("leads")
+    asked = pairs.groupBy("unit").agg(F.count(F.lit(1)).alias("asked"), leads)
     # Without geometry, the column `wkb` has the filters until their regions replace them.
     shape = F.col("filter").cast("string").cast("binary").alias("wkb") if place is None else _wkb(subscriptions, place)
     unit, subscriber = F.col(kept.unit).cast("string"), text_column(subscriptions, "subscriber", MAX_VALUE_LENGTH)
     rows = subscriptions.select(unit.alias("unit"), subscriber, shape).where(F.col("wkb").isNotNull())
-    order = (F.desc_nulls_last("asked"), F.xxhash64("unit"), "unit")
+    order = (F.desc_nulls_last("leads"), F.desc_nulls_last("asked"), F.xxhash64("unit"), "unit")
     picked = rows.join(F.broadcast(asked), "unit", "left").orderBy(*order).limit(MAX_REGIONS)
     counts = kept.units.withColumnRenamed("matches", "count")
     counted = picked.join(counts, "unit", "left")

@@ -9,18 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrada.codes import CONTAINS, CONTAINS_BIT, DISJOINT_BIT, FAN, FAN_SHIFT
-from contrada.jit import kernel
+from contrada.codes import CONTAINS, CONTAINS_BIT, DISJOINT_BIT, FAN, FAN_SHIFT, MAX_LEVELS
+from contrada.jit import entry, kernel
 from contrada.kernels.match.packed_tree import fill_starts
 from contrada.kernels.match.tables import TREE
 from contrada.kernels.relate.contacts import RegionColumn
 from contrada.kernels.relate.grid import cell_of
 from contrada.kernels.relate.touch_nodes import B_LEAVES
+from contrada.kernels.runtime.gil_gate import wait_at
 from contrada.kernels.runtime.pointers import reader
 
 BY_BOXES = np.uint8(0)  # the boxes of two regions limit the possible relations
 NOT_WITHIN = np.uint8(0b01100111)  # relations that are possible if the other box does not contain this one
+OF_REGION_TO_POINT = np.uint8(0b00100011)  # relations of a region to a point that its box contains
 UNKNOWN, APART, WITHIN = 0, 1, 2
+AT_IS_POINTS = TREE.at("is_points")
 
 
 class ConstraintTree(NamedTuple):
@@ -259,3 +262,62 @@ def search(tree, box, possible, grid, stack, starts, candidates, room, sink, cou
                 tree, box, grid, level, starts, first, last, stack, depth, lists_apart, sink, count
             )
     return count, found
+
+
+@kernel
+def is_apart(boxes, k, box):
+    """Return True if box k does not meet the message's box."""
+    return (boxes[k, 0] > box[2]) | (boxes[k, 2] < box[0]) | (boxes[k, 1] > box[3]) | (boxes[k, 3] < box[1])
+
+
+@kernel
+def has_candidate(tree, is_points, box, first, last):
+    """Return True if the boxes allow a relation that one of the items first..last asks for; `disjoint` is not asked."""
+    for c in range(first, last):
+        if is_apart(tree.bounds, c, box):
+            continue
+        possible = OF_REGION_TO_POINT if is_points else admitted(tree.bounds, c, box)
+        if tree.union[c] & possible != 0:
+            return True
+    return False
+
+
+@entry("f8[1] i8[1] i8[1]", checked=False)
+def finds_nothing(message, table, gate):
+    """Return True if boxes alone tell that a region satisfies no constraint of a tree; False if that is unknown.
+
+    The box of the region is message[:4]. Most messages of many sources meet nothing: for these, this is a fraction of
+    a call of `match_regions`, which takes the arrays of the region and makes scratch space. It is unknown if a
+    constraint asks for `disjoint`, and for items without nodes.
+    """
+    tree = tree_at(table)
+    items = np.int64(len(tree.bounds))
+    if len(tree.disjoint_rows) > 0 or len(tree.nodes) == 0:
+        return False
+    box = (message[0], message[1], message[2], message[3])
+    is_points = table[AT_IS_POINTS] != 0
+    starts = np.empty(MAX_LEVELS, np.int64)
+    stack = np.empty(FAN * MAX_LEVELS, np.int64)  # nodes by number; those of a level lie together
+    levels = fill_starts(items, starts)
+    depth = np.int64(0)
+    for node in range(starts[levels], starts[levels + 1]):
+        stack[depth] = node
+        depth += 1
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        if is_apart(tree.nodes, node, box) or is_hopeless(tree.nodes, node, box, tree.node_masks[node]):
+            continue
+        level = 1
+        while node >= starts[level + 1]:
+            level += 1
+        first = (node - starts[level]) << FAN_SHIFT
+        if level > 1:
+            for child in range(first, min(first + FAN, starts[level] - starts[level - 1])):
+                stack[depth] = starts[level - 1] + child
+                depth += 1
+        elif has_candidate(tree, is_points, box, first, min(first + FAN, items)):
+            wait_at(gate)
+            return False
+    wait_at(gate)
+    return True

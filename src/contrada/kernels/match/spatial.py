@@ -10,8 +10,17 @@ from contrada.codes import CONTAINS, DISJOINT, EQUALS, INSIDE, MAX_LEVELS, MAX_S
 from contrada.jit import entry, kernel
 from contrada.kernels.match.item_trees import are_wanted, has_tree, item_tree, item_trees_at, spend_on
 from contrada.kernels.match.packed_tree import list_bits
-from contrada.kernels.match.search import BY_BOXES, MatchSink, items_at, report, search, tree_at
-from contrada.kernels.match.tables import TREE
+from contrada.kernels.match.search import (
+    AT_IS_POINTS,
+    BY_BOXES,
+    OF_REGION_TO_POINT,
+    MatchSink,
+    items_at,
+    report,
+    search,
+    tree_at,
+)
+from contrada.kernels.match.tables import TREE_SCRATCH
 from contrada.kernels.relate.chains import COUNTER_ROW, FOUND_ROWS, STACK_ROWS, fill_chain
 from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.edge_tree import ZERO, EdgeTree, build_tree, locate_in_tree
@@ -31,6 +40,7 @@ from contrada.kernels.relate.rings import IN, ON, locate
 from contrada.kernels.relate.small import MAX_SMALL_VERTICES, UNDECIDED, relate_few
 from contrada.kernels.relate.touch_nodes import A_LEAVES, B_LEAVES, BOUNDARY_A_IN_B, BOUNDARY_B_IN_A, STOPS, is_decided
 from contrada.kernels.runtime.gil_gate import enter, leave, wait_at
+from contrada.kernels.runtime.pointers import reader
 from contrada.kernels.runtime.prefetch import prefetch
 
 # Preparations of a message in turn: a grid of GRID_SIZES[k] cells per side, for at most MAX_CANDIDATES[k] candidates.
@@ -43,8 +53,8 @@ LARGE_GRID, LARGE_GRID_MIN_CANDIDATES = np.int64(64), 2000
 SMALL_GRID_CANDIDATES = 6
 NO_LIMIT = np.int64(1) << 62
 PREFETCH_AHEAD, PREFETCH_VERTICES = 4, 16
-AT_IS_POINTS = TREE.at("is_points")
-OF_POINT_TO_REGION, OF_POINTS, OF_REGION_TO_POINT = np.uint8(0b00010011), np.uint8(0b1001), np.uint8(0b00100011)
+OF_POINT_TO_REGION, OF_POINTS = np.uint8(0b00010011), np.uint8(0b1001)
+scratch_at = reader(TREE_SCRATCH, "TreeScratch")
 
 
 @kernel
@@ -248,25 +258,19 @@ def end_turn(bitmap, words, first_row, marked, used, count):
     return list_bits(bitmap, words, first_row, marked, used, count)
 
 
-@entry(
-    "f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1]"
-    " i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] i8 i8[1]! i8[1]! i8[1]",
-    checked=False,
-)
-def match_regions(
-    m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains,
-    table, order, start, stack, candidates, out, bitmap, words, first_row, marked, ends, gate,
-):  # fmt: skip
+@entry("f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1] i8[1] i8[1] i8 i8[1]", checked=False)
+def match_regions(m_xy, m_rings, m_regions, m_flags, m_bounds, m_boxes, m_chains, table, order, start, scratch):
     """Write the rows of the entries whose constraints messages satisfy, one message after another.
 
-    The tree is that of a table of addresses (search.py). The messages are order[start:]. ends[k] gets the end of the
-    rows of message order[k]. Returns the first k that was not matched: a message is tried only while there is room for
-    every entry, and while no large item waits for a tree (item_trees.py).
+    `table` and `scratch` are tables of addresses (tables.py). The messages are order[start:]. ends[k] gets the end of
+    the rows of message order[k]. Returns the first k that was not matched: a message is tried only while there is room
+    for every entry, and while no large item waits for a tree (item_trees.py).
 
     If `bitmap` is empty, rows go to `out` in no order. Otherwise it starts as the tree's `disjoint_map`, matching rows
     are marked in it (`words` are its bytes, eight at a time) and listed in `marked`. If `marked` is empty, there is one
     message, and its end is the number of marks. `candidates` and `stack` have room for every item and level.
     """
+    stack, candidates, out, bitmap, words, first_row, marked, ends, gate = scratch_at(scratch)
     enter(gate)
     m = RegionColumn(m_xy, m_rings, m_flags, m_boxes)
     items = items_at(table)
@@ -349,9 +353,10 @@ def locate_in_item(x, y, items, item, c0, c1, bounds, trees, stack, found):
     return side
 
 
-@entry("f8[2] i8[1] i8[1] i8 i8[2]! i4[1]! i4[1]! u1[1]! u8[1] i8 i8[1]! i8[1]! i8[1]", checked=False)
-def match_points(points, table, order, start, stack, candidates, out, bitmap, words, first_row, marked, ends, gate):
-    """Match messages that are points."""
+@entry("f8[2] i8[1] i8[1] i8 i8[1]", checked=False)
+def match_points(points, table, order, start, scratch):
+    """Match messages that are points, as `match_regions` does."""
+    stack, candidates, out, bitmap, words, first_row, marked, ends, gate = scratch_at(scratch)
     items = items_at(table)
     c = items.column
     tree = tree_at(table)

@@ -43,6 +43,21 @@ TREE = ITEMS.followed_by(
     Field("spent", "i8", 0, "by large item: comparisons so far; then 1 if an item needs an edge tree", True),
 )
 
+# What one thread writes to while it matches messages against a tree (index/packed.py).
+TREE_SCRATCH = AddressLayout(
+    [
+        Field("stack", "i8", 2, "nodes that wait to be visited: level and number", True),
+        Field("candidates", "i4", 0, "items that boxes do not decide", True),
+        Field("out", "i4", 0, "rows that match, in no order; empty if there is a bit map", True),
+        Field("bitmap", "u1", 0, "a bit for each row, set if it matches; empty if rows are listed", True),
+        Field("words", "u8", 0, "the bytes of `bitmap`, eight at a time"),
+        Field("first_row", NUMBER, 0, "row of the first bit"),
+        Field("marked", "i8", 0, "rows that match, sorted; empty if the marks of one message stay in `bitmap`", True),
+        Field("ends", "i8", 0, "by message: end of its rows", True),
+        Field("gate", "i8", 0, "where finished kernels wait for a writer (runtime/gil_gate.py)"),
+    ]
+)
+
 # Spatial constraints that are checked after a filter is reached (matching/residual.py).
 RESIDUAL = ITEMS.followed_by(
     Field("masks", "u1", 0, "relations that each constraint asks for"),
@@ -111,6 +126,6 @@ COUNTED = AddressLayout(
 )
 
 LAYOUTS = {
-    "items": ITEMS, "edge tree": EDGE_TREE, "tree": TREE, "residual": RESIDUAL, "scalars": SCALARS,
-    "scratch": SCRATCH, "counted": COUNTED,
+    "items": ITEMS, "edge tree": EDGE_TREE, "tree": TREE, "tree scratch": TREE_SCRATCH, "residual": RESIDUAL,
+    "scalars": SCALARS, "scratch": SCRATCH, "counted": COUNTED,
 }  # fmt: skip

@@ -417,13 +417,16 @@ def validate_regions(
     return kept
 
 
-@entry("u1[1] u8[2]! f8[2] f8[2]! f8[2]! f8[2]!", checked=False, interpreted=True)
-def read_polygon(data, bits, raw, sides, xy, bounds):
-    """Read one WKB value to `xy` and `bounds`, if it is a valid polygon of one closed ring that fits `xy` exactly.
+@entry("u1[1] f8[1]!", checked=False, interpreted=True)
+def read_polygon(data, out):
+    """Read one WKB value, if it is a valid polygon of one closed ring that fits `out` exactly: its box, then vertices.
 
-    Returns False for anything else; the caller then uses the general reader. `raw` views `bits` as doubles; both have
-    room for `xy`, which has at most MAX_SCANNED_VERTICES rows. `sides` is as in small_ring_fault.
+    Returns False for anything else; the caller then uses the general reader. There is room in `out` for at most
+    MAX_SCANNED_VERTICES.
     """
+    bounds, xy = out[:4].reshape((1, 4)), out[4:].reshape((-1, 2))
+    bits = np.empty((len(xy), 2), np.uint64)
+    raw = bits.view(np.float64)
     size = np.int64(len(data))
     kind, width, srid, order, at = read_header(data, np.int64(0), size)
     if kind != POLYGON or srid > 0 or size - at < 8 or read_u4(data, at, order) != 1:
@@ -443,7 +446,8 @@ def read_polygon(data, bits, raw, sides, xy, bounds):
     fault, end, _, _ = clean_ring(raw, start, vertices, xy, start)
     if fault != GOOD or end != vertices:
         return False
-    if not is_star(xy, start, end) and small_ring_fault(xy, start, end, sides)[0] >= 0:
-        return False
+    if not is_star(xy, start, end):
+        if small_ring_fault(xy, start, end, np.empty((4, MAX_SCANNED_VERTICES)))[0] >= 0:
+            return False
     ring_box(xy, start, end, bounds, start)
     return True

@@ -78,6 +78,8 @@ class Level(NamedTuple):
                 found.append(tree.match(message.objects[slot]))
         local = (found[0] if len(found) == 1 else merged(found)) if found else NO_PLACES
         index, done = self.scalars, None
+        if index is None and not len(local):
+            return local
         if isinstance(index, ScalarIndex):
             beside = self.beside(message)
             local = index.match(message.scalars or NO_SCALARS, local, beside)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.index.packed import NO_ROWS
 from contrada.matching.store.level import Level, Message, merged
 
 MAX_MARKS_PER_ROW = 64  # up to this many subscribers per row found, marking them in an array is faster than sorting
@@ -38,6 +39,8 @@ class Snapshot(NamedTuple):
             if level.filters:
                 found.append(level.match(message))
         rows = found[0] if len(found) == 1 else merged(found)
+        if not len(rows):
+            return NO_ROWS
         if self.filter_subscription is not None:
             rows = self.filter_subscription[rows].astype(np.int64)
         if self.died is not None:
@@ -69,7 +72,7 @@ class Snapshot(NamedTuple):
     def subscribers(self, message: Message) -> NDArray[np.int64]:
         """Return the rows of the subscribers that a message goes to, sorted."""
         rows = self.subscriptions(message)
-        if self.subscription_subscriber is None:
+        if self.subscription_subscriber is None or not len(rows):
             return rows
         subscribers = self.subscription_subscriber[rows]
         most = int(subscribers.max(initial=0))
