@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,10 +75,13 @@ def asked_columns(rows: Any, template: Predicate) -> Any:
     return table.select([*named, *names])
 
 
-def bind_template(rows: Any, template: Predicate) -> BoundTemplate:
-    """Bind a template to the rows of an Arrow table."""
+def bind_template(
+    rows: Any, template: Predicate, read: Mapping[str, RegionArray | PointArray] = MappingProxyType({})
+) -> BoundTemplate:
+    """Bind a template to the rows of an Arrow table; `read` has geometry columns that are read already, by name."""
     table = asked_columns(rows, template)
-    columns: dict[Any, RegionArray | PointArray] = {}  # by value in the template, so that each column is read once
+    # By value in the template, so that each column is read once.
+    columns: dict[Any, RegionArray | PointArray] = {Column(name): column for name, column in read.items()}
     spatial: list[list[tuple[Slot, Constraints]]] = []
     scalars: list[tuple[forms.Slot, int, RawRecords]] = []
     long: list[Constraint] = []
