@@ -19,10 +19,8 @@ from contrada.formats.templates import pattern_columns
 from contrada.geometry.arrow.mixed import ValueRows, parts_by_crs
 from contrada.halving import in_halves
 from contrada.index.items import boxes_of
-from contrada.index.packed import reordered
 from contrada.matching.batch_reading import as_table
 from contrada.matching.routing_boxes import is_local
-from contrada.matching.template import BoundTemplate, bind_template
 from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Predicate
 
@@ -42,7 +40,7 @@ def can_prune(template: Predicate) -> bool:
 
 
 class CoveredCells:
-    """The area that boxes cover, on a grid whose lines are sides of boxes.
+    """The area that boxes cover, on a grid whose lines are sides of boxes; the lines are cells of their own.
 
     >>> covered = CoveredCells(np.array([[0.0, 0.0, 1.0, 1.0], [5.0, 5.0, 6.0, 6.0]]))
     >>> covered.meet(np.array([[1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 4.0, 4.0], [2.0, 5.0, 9.0, 5.0]])).tolist()
@@ -52,7 +50,7 @@ class CoveredCells:
     def __init__(self, boxes: NDArray[np.float64], max_edges: int = MAX_EDGES) -> None:
         self._edges = [_grid_lines(boxes[:, axis::2], max_edges) for axis in (0, 1)]
         left, bottom, right, top = self._cells(boxes)
-        changes = np.zeros([len(edges) + 2 for edges in self._edges], np.int32)
+        changes = np.zeros([2 * len(edges) + 2 for edges in self._edges], np.int32)
         for x, y, change in ((left, bottom, 1), (right, bottom, -1), (left, top, -1), (right, top, 1)):
             np.add.at(changes, (x, y), change)
         is_covered = changes.cumsum(axis=0).cumsum(axis=1) > 0
@@ -61,13 +59,10 @@ class CoveredCells:
         self._before[1:, 1:] = is_covered.cumsum(axis=0, dtype=np.int32).cumsum(axis=1)
 
     def _cells(self, boxes: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-        """Return the first column and row of cells of each box, and the ends of its columns and rows.
-
-        A side on a grid line counts to the cells on both sides of it: boxes that meet have a cell in common.
-        """
-        lows = [np.searchsorted(edges, boxes[:, axis], "left") for axis, edges in enumerate(self._edges)]
-        highs = [np.searchsorted(edges, boxes[:, 2 + axis], "right") + 1 for axis, edges in enumerate(self._edges)]
-        return [*lows, *highs]
+        """Return the first column and row of cells of each box, and the ends of its columns and rows."""
+        first = [_places(boxes[:, axis], edges) for axis, edges in enumerate(self._edges)]
+        last = [_places(boxes[:, 2 + axis], edges) for axis, edges in enumerate(self._edges)]
+        return [*first, last[0] + 1, last[1] + 1]
 
     def meet(self, boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which of other boxes may meet one of the boxes; every box that does is among them."""
@@ -75,6 +70,13 @@ class CoveredCells:
         before = self._before
         counts = before[right, top] - before[left, top] - before[right, bottom] + before[left, bottom]
         return np.asarray(counts > 0)
+
+
+def _places(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the cells of coordinates on one axis: edge k is the cell 2 * k + 1, and 2 * k lies before it."""
+    places = np.searchsorted(edges, values)
+    is_on_edge = edges[np.minimum(places, len(edges) - 1)] == values
+    return np.asarray(2 * places + is_on_edge, np.int64)
 
 
 def _grid_lines(sides: NDArray[np.float64], most: int) -> NDArray[np.float64]:
@@ -109,7 +111,7 @@ class SiftedRows(NamedTuple):
     """The rows of a template, sifted: why some are bad, the good ones, and those near a message.
 
     `kinds` are the kinds of geometry of each column, such as "RegionArray in EPSG:4326", which decide together with
-    other rows who is good; so do numbers of more than 53 bits (`has_long`).
+    other rows who is good; so do numbers of more than 103 bits (`has_long`).
     """
 
     reasons: dict[int, str]
@@ -118,12 +120,6 @@ class SiftedRows(NamedTuple):
     kinds: dict[str, list[str]]
     has_long: bool
     read: dict[str, list[ValueRows]]  # regions and points of geometry columns
-
-    def bind(self, rows: Any, template: Predicate, chosen: NDArray[np.int64]) -> BoundTemplate:
-        """Bind a template to chosen good rows; geometry is not read again. No column may have several kinds."""
-        columns = {name: parts[0] for name, parts in self.read.items() if parts}
-        values = {name: reordered(part.column, np.searchsorted(part.rows, chosen)) for name, part in columns.items()}
-        return bind_template(rows.take(chosen), template, values)
 
 
 def sift_rows(rows: Any, template: Predicate, messages: MessageBoxes) -> SiftedRows:
@@ -164,7 +160,7 @@ def _without(count: int, rows: Collection[int]) -> NDArray[np.int64]:
 
 @door(FilterError)
 def _check_scalars(constraints: list[Constraint], rows: Any) -> bool:
-    """Bind scalar constraints, which raises for a bad row; return whether there are numbers of more than 53 bits."""
+    """Bind scalar constraints, which raises for a bad row; return whether there are numbers of more than 103 bits."""
     long: list[Constraint] = []
     for constraint in constraints:
         bind_scalar(constraint, rows, long)

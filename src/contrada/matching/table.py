@@ -14,7 +14,7 @@ from contrada.arguments import checks_methods
 from contrada.cql2.queries import Asked, asked_predicate, bound_predicate
 from contrada.doors import door
 from contrada.errors import ArgumentError, FilterError, KeyInUseError, TableError, UnknownKeyError
-from contrada.geometry import Point, Region
+from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.crs import Crs, common_crs
 from contrada.matching.answer import Matches
 from contrada.matching.decompile import predicate_of
@@ -26,7 +26,7 @@ from contrada.matching.store.levels import Store, grown
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, simplify_table
-from contrada.matching.template import BoundTemplate, bind_template
+from contrada.matching.template import bind_template
 from contrada.model import Predicate
 from contrada.simplification.simplifying import Simplification
 
@@ -85,10 +85,14 @@ class ForwardingTable(MatchingTable):
         (default: the key). Default keys are the row numbers in this table, or larger integers if one of those was a key
         before. A bad row raises, and nothing is added.
         """
-        return self.subscribe_bound(bind_template(rows, asked_predicate(template)))
+        return self.subscribe_read(rows, asked_predicate(template), {})
 
-    def subscribe_bound(self, bound: BoundTemplate) -> list[Name]:
-        """Add the subscriptions of a template that is bound already, as `subscribe_many` does; return their keys."""
+    @door(FilterError)
+    def subscribe_read(
+        self, rows: Any, template: Predicate, read: Mapping[str, RegionArray | PointArray]
+    ) -> list[Name]:
+        """Do what `subscribe_many` does; `read` has geometry columns of the rows that are read already, by name."""
+        bound = bind_template(rows, template, read)
         with self._store.lock:
             keys, subscribers = bound.names(self._free_key())
             crs = dict(self._crs)

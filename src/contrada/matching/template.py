@@ -14,7 +14,7 @@ from contrada.errors import FilterError, RegionError
 from contrada.formats.subscriptions import template_columns
 from contrada.formats.tables.rows import attributes_of, table_of
 from contrada.geometry import Point, PointArray, Region, RegionArray, read_regions
-from contrada.geometry.arrow.mixed import is_vertex
+from contrada.geometry.arrow.mixed import ValueRows, is_vertex
 from contrada.geometry.faults import FaultCode, first_error
 from contrada.index.packed import reordered
 from contrada.index.raw import RawRecords
@@ -93,6 +93,25 @@ def bind_template(
                 scalars += [(slot, number, raw) for slot, raw in bind_scalar(constraint, table, long)]
     names = _names_of(table, "key", True), _names_of(table, "subscriber", False)
     return BoundTemplate(table.num_rows, len(template), spatial, scalars, long, *names)
+
+
+def read_columns(
+    read: Mapping[str, list[ValueRows]], rows: NDArray[np.int64], count: int
+) -> dict[str, RegionArray | PointArray]:
+    """Return chosen rows of geometry columns that are read already, for `bind_template`; a table has `count` rows.
+
+    Columns of several kinds, or without a value in a chosen row, are left out.
+    """
+    found: dict[str, RegionArray | PointArray] = {}
+    for name, parts in read.items():
+        if len(parts) != 1:
+            continue
+        column, own = parts[0]
+        place = np.full(count, -1)
+        place[own] = np.arange(len(own))
+        if (place[rows] >= 0).all():
+            found[name] = column if np.array_equal(rows, own) else reordered(column, place[rows])
+    return found
 
 
 def _bind_spatial(

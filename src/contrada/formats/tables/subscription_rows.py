@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +27,15 @@ NAMES = ("key", "subscriber")
 
 
 class SubscriptionTable(NamedTuple):
-    """Rows for `ForwardingTable.subscribe_many` with a template, the origin of each, and the rejected rows."""
+    """Rows for `ForwardingTable.subscribe_many` with a template, the origin of each, and the rejected rows.
+
+    If no row was rejected, `read` has the regions and points of geometry columns.
+    """
 
     table: Any
     origins: Sequence[tuple[str, str, int]]
     rejected: list[Rejected]
+    read: Mapping[str, list[ValueRows]] = MappingProxyType({})
 
 
 class _KeptRows(Sequence[tuple[str, str, int]]):
@@ -84,12 +89,16 @@ def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names:
     chosen |= {name: rows.column(own) for name, own in names.items() if own in rows.column_names}
     whole = pa.table(chosen)
     places = np.concatenate(numbers)
-    reasons = row_faults(whole, {}, patterns)
+    read: dict[str, list[ValueRows]] = {}
+    reasons = row_faults(whole, {}, patterns, read)
     for row, reason in reasons.items():
         rejected.append(Rejected(ready.name, "row", int(places[row]), reason, row_text(rows, row)))
     kept = np.setdiff1d(np.arange(whole.num_rows), np.array(list(reasons), np.int64))
     rejected.sort(key=lambda item: item.number)
-    return SubscriptionTable(whole.take(kept) if reasons else whole, _KeptRows(ready.name, places[kept]), rejected)
+    origins = _KeptRows(ready.name, places[kept])
+    if reasons:
+        return SubscriptionTable(whole.take(kept), origins, rejected)
+    return SubscriptionTable(whole, origins, rejected, read)
 
 
 def row_faults(

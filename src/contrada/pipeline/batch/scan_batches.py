@@ -21,7 +21,7 @@ from contrada.matching import ForwardingTable
 from contrada.matching.answer import By
 from contrada.matching.near_rows import MessageBoxes, SiftedRows, sift_rows
 from contrada.matching.store.storage import SavedNames
-from contrada.matching.template import asked_columns
+from contrada.matching.template import asked_columns, read_columns
 from contrada.pipeline.answers import AnswerWriter, Slices
 from contrada.pipeline.batch.building import chunks
 from contrada.pipeline.batch.simplified_batches import Job, row_numbers
@@ -61,13 +61,15 @@ class Report(NamedTuple):
     keys: tuple[Any, Any] | None = None  # the smallest and the largest key of good rows
 
 
-def scan_batches(batches: Iterator[Any], messages: FewMessages, job: Job, by: By) -> Iterator[Any]:
+def scan_batches(
+    batches: Iterator[Any], messages: FewMessages, job: Job, by: By, chunk_rows: int = CHUNK_ROWS
+) -> Iterator[Any]:
     """Match all messages with batches of subscriptions and their `row`; yield lists of matches and reports."""
     ids, values = messages.read()
     assert job.template is not None
     boxes = MessageBoxes.of_table(values, messages.names)
     writer = AnswerWriter(job.types, by, FURTHER)
-    for chunk in chunks(batches, CHUNK_ROWS, CHUNK_BYTES):
+    for chunk in chunks(batches, chunk_rows, CHUNK_BYTES):
         marks = np.asarray(chunk.column(len(job.names)))
         first = int(marks[0])
         rows = asked_columns(named_columns(chunk, job.names, job.systems), job.template)
@@ -105,10 +107,11 @@ def _matches(
         yield _about(writer, ids, report)
         return
     # Any good row tells which messages are bad.
-    bound = sifted.bind(rows, job.template, sifted.near if len(sifted.near) else sifted.good[:1])
-    table = ForwardingTable()
-    table.subscribe_bound(bound)
-    keys, subscribers = bound.names(0)
+    chosen = sifted.near if len(sifted.near) else sifted.good[:1]
+    near, table = rows.take(chosen), ForwardingTable()
+    table.subscribe_read(near, job.template, read_columns(sifted.read, chosen, rows.num_rows))
+    keys = near.column("key").combine_chunks()
+    subscribers = near.column("subscriber").combine_chunks() if "subscriber" in near.column_names else keys
     names = AnswerWriter(job.types, by, FURTHER, SavedNames(keys, subscribers, None))
     rejected: dict[int, str] = {}
     shared = pa.repeat(pa.scalar(by == "subscriber" and "subscriber" in job.names), len(ids))
@@ -132,7 +135,7 @@ def _trouble(sifted: SiftedRows) -> str:
         if len(kinds) > 1:
             return f"column {name!r} mixes {' and '.join(kinds)}"
     if sifted.has_long:
-        return "numbers of more than 53 bits are compared by the table"
+        return "numbers of more than 103 bits are compared by the table"
     if any(reason.startswith("duplicate key") for reason in sifted.reasons.values()):
         return "keys are repeated"
     return ""
