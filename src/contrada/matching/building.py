@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from contrada.cql2.shapes import Shape, TextShapes, column_name
 from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
 from contrada.formats.tables.rows import values_of
-from contrada.formats.tables.subscription_rows import row_faults
+from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
 from contrada.geometry import PointArray, RegionArray, Rejection
 from contrada.geometry.arrow.checks import check_column
@@ -160,7 +160,7 @@ class TableBuilder:
             assert reasons is not None
             some, places = rows.slice(part.start, part.stop - part.start), numbers[part.start : part.stop]
             rejected += [RejectedRow(int(places[row]), _text(some, row), reason) for row, reason in reasons.items()]
-            good = np.setdiff1d(np.arange(len(places)), np.array(list(reasons), np.int64))
+            good = rows_without(len(places), reasons)
             columns = read_columns(read, good, len(places))
             if reasons:
                 some, places = some.take(good), places[good]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from contrada.doors import door
 from contrada.errors import ContradaError, FilterError
-from contrada.formats.tables.subscription_rows import row_faults
+from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
 from contrada.geometry.arrow.mixed import ValueRows, parts_by_crs
 from contrada.halving import in_halves
@@ -130,7 +130,7 @@ def sift_rows(rows: Any, template: Predicate, messages: MessageBoxes) -> SiftedR
     """
     read: dict[str, list[ValueRows]] = {}
     reasons = row_faults(rows, {}, pattern_columns(template), read)
-    good = _without(rows.num_rows, reasons)
+    good = rows_without(rows.num_rows, reasons)
     has_long = False
     scalars = [constraint for part in template for constraint in part if constraint.kind is None]
     if any(constraint.columns for constraint in scalars):
@@ -141,7 +141,7 @@ def sift_rows(rows: Any, template: Predicate, messages: MessageBoxes) -> SiftedR
             if part.error is not None:
                 reasons[int(good[part.start])] = str(part.error)
             has_long |= bool(part.result)
-        good = _without(rows.num_rows, reasons)
+        good = rows_without(rows.num_rows, reasons)
     kinds = {name: sorted(map(_kind, parts)) for name, parts in read.items()}
     boxes = {name: _boxes_by_row(parts, rows.num_rows)[good] for name, parts in read.items()}
     is_near = np.zeros(len(good), bool)
@@ -152,10 +152,6 @@ def sift_rows(rows: Any, template: Predicate, messages: MessageBoxes) -> SiftedR
                 meets &= messages.meet(constraint.attribute, _boxes(constraint, boxes))
         is_near |= meets
     return SiftedRows(reasons, good, good[is_near], kinds, has_long, read)
-
-
-def _without(count: int, rows: Collection[int]) -> NDArray[np.int64]:
-    return np.setdiff1d(np.arange(count), np.array(list(rows), np.int64)) if rows else np.arange(count)
 
 
 @door(FilterError)

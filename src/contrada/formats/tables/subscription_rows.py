@@ -93,7 +93,7 @@ def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names:
     reasons = row_faults(whole, {}, patterns, read)
     for row, reason in reasons.items():
         rejected.append(Rejected(ready.name, "row", int(places[row]), reason, row_text(rows, row)))
-    kept = np.setdiff1d(np.arange(whole.num_rows), np.array(list(reasons), np.int64))
+    kept = rows_without(whole.num_rows, reasons)
     rejected.sort(key=lambda item: item.number)
     origins = _KeptRows(ready.name, places[kept])
     if reasons:
@@ -128,6 +128,17 @@ def row_faults(
     if "key" in table.column_names:
         _repeated_keys(table.column("key"), reasons)
     return reasons
+
+
+def rows_without(count: int, bad: Collection[int]) -> NDArray[np.int64]:
+    """Return rows 0 to `count` without bad ones.
+
+    >>> rows_without(4, {1: "no key"}).tolist()
+    [0, 2, 3]
+    """
+    is_good = np.ones(count, bool)
+    is_good[list(bad)] = False
+    return np.flatnonzero(is_good)
 
 
 def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, type]) -> list[ValueRows] | None:

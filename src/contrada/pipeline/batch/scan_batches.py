@@ -106,9 +106,8 @@ def _matches(
     if report.trouble or not report.good:
         yield _about(writer, ids, report)
         return
-    # Any good row tells which messages are bad.
-    chosen = sifted.near if len(sifted.near) else sifted.good[:1]
-    near, table = rows.take(chosen), ForwardingTable()
+    chosen = _chosen(sifted)
+    near, table = rows if len(chosen) == rows.num_rows else rows.take(chosen), ForwardingTable()
     table.subscribe_read(near, job.template, read_columns(sifted.read, chosen, rows.num_rows))
     keys = near.column("key").combine_chunks()
     subscribers = near.column("subscriber").combine_chunks() if "subscriber" in near.column_names else keys
@@ -127,6 +126,13 @@ def _matches(
         ends = pc.min_max(rows.column("key").take(pa.array(sifted.good))).as_py()
         told = told._replace(keys=(ends["min"], ends["max"]))
     yield _about(writer, ids, told)
+
+
+def _chosen(sifted: SiftedRows) -> Any:
+    """Return the good rows to index: those near messages, or all of them where copying the near ones takes longer."""
+    if 2 * len(sifted.near) > len(sifted.good):
+        return sifted.good
+    return sifted.near if len(sifted.near) else sifted.good[:1]  # any good row tells which messages are bad
 
 
 def _trouble(sifted: SiftedRows) -> str:
