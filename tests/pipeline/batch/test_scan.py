@@ -9,6 +9,8 @@ from sample_tables import TEMPLATE, template_rows
 import contrada as ct
 from contrada import pipeline
 from contrada.pipeline.batch.scan import MIN_ROWS
+from contrada.pipeline.batch.scan_batches import FewMessages, scan_batches
+from contrada.pipeline.batch.simplified_batches import Job
 from effort import slow
 from generators.filters_of_every_kind import expected, random_messages, rows_of, subscribers_for
 
@@ -104,6 +106,31 @@ def test_systems_of_messages_and_rows_are_compared(spark, place):
     assert any("EPSG:4326 and EPSG:3857" in reason for _, reason in rejected)
     compiled = pipeline.match(messages, frame, "broadcast", template=MIXED, artifacts=place)
     assert rows_of(compiled) == (matches, rejected)
+
+
+@pytest.mark.parametrize("chunk_rows", [7, 1000])
+def test_chunks_find_what_the_whole_table_finds(chunk_rows):
+    rows, messages = squares(100), random_messages(40).select(["message_id", "area", "size", "name"])
+    data = pa.BufferOutputStream()
+    with pa.ipc.new_stream(data, messages.schema) as writer:
+        writer.write_table(messages)
+    few = FewMessages(data.getvalue().to_pybytes(), ("area", "size", "name"), {})
+    job = Job(tuple(rows.column_names), ct.parse(MIXED), ("string", "string"), {})
+    batches = rows.append_column("row", pa.array(range(100))).to_batches(max_chunksize=5)
+    found = pa.Table.from_batches(list(scan_batches(iter(batches), few, job, "subscription", chunk_rows))).to_pylist()
+    lists = [(row["message_id"], one["subscriber"], one["key"]) for row in found for one in row["found"] or ()]
+    table = ct.ForwardingTable()
+    table.subscribe_many(rows, MIXED)
+    right, rejected = expected(table, messages)
+    assert sorted(lists, key=repr) == right
+    assert {(row["message_id"], row["reason"]) for row in found if row["reason"]} == set(rejected)
+    assert sum(row["about"] is not None for row in found) == (10 if chunk_rows == 7 else 1)
+
+
+def test_attributes_that_no_message_has_match_nothing(spark):
+    rows = spark.createDataFrame(squares(6))
+    matched = pipeline.match(spark.range(3).toDF("message_id"), rows, "scan", template=MIXED)
+    assert (matched.plan, matched.compiled.count, rows_of(matched)) == ("scan", 6, ([], []))
 
 
 def test_nothing_in_nothing_out(spark):

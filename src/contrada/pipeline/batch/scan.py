@@ -121,12 +121,11 @@ def _trouble(reports: Sequence[Report]) -> str:
     for report in reports:
         if report.trouble:
             return report.trouble
-    good = [report for report in reports if report.good]
-    for one, other in pairwise(good):
-        if one.kinds != other.kinds:
-            return "geometry of subscriptions is of several kinds"
-        if one.rejected != other.rejected:
-            return "messages are bad for some of the subscriptions only"
+    kinds = {(name, kind) for report in reports for name, kinds in report.kinds.items() for kind in kinds}
+    if len(kinds) > len({name for name, _ in kinds}):
+        return "geometry of subscriptions is of several kinds"
+    if len({report.rejected for report in reports if report.good}) > 1:
+        return "messages are bad for some of the subscriptions only"
     return ""
 
 

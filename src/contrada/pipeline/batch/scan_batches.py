@@ -49,7 +49,7 @@ class FewMessages(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a chunk tells the driver; chunks with good rows agree on `kinds` and `rejected`, or rows are compiled."""
+    """What a chunk tells the driver; rows are compiled unless all chunks agree on `kinds` and `rejected`."""
 
     chunk: int  # Spark's number of the first row
     rows: int
