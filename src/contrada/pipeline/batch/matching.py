@@ -18,7 +18,7 @@ from contrada.pipeline.answers import ID, answer_schema, match_batches, name_typ
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batch.census import asked_census, count_messages
 from contrada.pipeline.batch.compiling import Compiled, compile
-from contrada.pipeline.batch.scan import Scan, ScannedSubscriptions, scan
+from contrada.pipeline.batch.scan import MessageScan, ScannedSubscriptions, scan
 from contrada.pipeline.partitioned.matching import Routed, match_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.plan_text import broadcast_text, partitioned_text, spark_plan
@@ -40,7 +40,7 @@ class Matched:
     why: str = ""  # reason for the choice of the plan
     routed: Routed | None = None  # plan "partitioned": messages with their partitions
     messages: DataFrame | None = None  # as given
-    scan: Scan | None = None  # plan "scan": answers and reports
+    scan: MessageScan | None = None  # plan "scan": answers and reports
 
     @property
     def matches(self) -> DataFrame:
@@ -127,7 +127,7 @@ def match(
         predicate, trouble = None if template is None else asked_predicate(template), ""
         if plan == "scan" or (plan == "auto" and partitions is None):
             found = scan(messages, subscriptions, predicate, plan, by)
-            if isinstance(found, Scan):
+            if isinstance(found, MessageScan):
                 return Matched(
                     found.answers, by, "scan", None, found.subscriptions, found.why, messages=messages, scan=found
                 )

@@ -21,7 +21,7 @@ from contrada.model import Predicate
 from contrada.pipeline.answers import ID, answer_schema
 from contrada.pipeline.batch.compiling import REJECTED_SCHEMA, subscription_rows
 from contrada.pipeline.batch.numbering import Rows, row_offsets, sent_rows
-from contrada.pipeline.batch.scan_batches import FURTHER, FewMessages, Report, number_rows, scan_batches
+from contrada.pipeline.batch.scan_batches import FURTHER, ChunkReport, FewMessages, number_rows, scan_batches
 from contrada.pipeline.batch.simplified_batches import PART_BITS
 from contrada.pipeline.spark_types import attribute_columns
 from contrada.pipeline.systems import frame_systems
@@ -40,7 +40,7 @@ class ScannedSubscriptions:
     rejected: DataFrame
 
 
-class Scan(NamedTuple):
+class MessageScan(NamedTuple):
     """Answers of a scan, from a persisted frame, and what is known of the subscriptions."""
 
     answers: DataFrame
@@ -52,7 +52,9 @@ class Scan(NamedTuple):
     stages: list[str]
 
 
-def scan(messages: DataFrame, subscriptions: DataFrame, template: Predicate | None, plan: str, by: By) -> Scan | str:
+def scan(
+    messages: DataFrame, subscriptions: DataFrame, template: Predicate | None, plan: str, by: By
+) -> MessageScan | str:
     """Match few messages with rows of subscriptions, now; return why the rows must be compiled instead.
 
     With plan "scan" counts do not matter, and a template that needs all rows for a message is a ContradaError.
@@ -91,7 +93,7 @@ def _collected(messages: DataFrame, template: Predicate, most: int | None) -> _C
     return _Collected(found, table.num_rows)
 
 
-def _scanned(messages: DataFrame, rows: Rows, few: _Collected, by: By, why: str) -> Scan | str:
+def _scanned(messages: DataFrame, rows: Rows, few: _Collected, by: By, why: str) -> MessageScan | str:
     sent, job = sent_rows(rows), rows.job()
     if "key" not in job.names:
         job = job._replace(offsets=row_offsets(sent))
@@ -100,7 +102,7 @@ def _scanned(messages: DataFrame, rows: Rows, few: _Collected, by: By, why: str)
     scanning = partial(scan_batches, messages=few.messages, job=job, by=by)
     frame = sent.mapInArrow(scanning, answer_schema(ids, rows.types, by, FURTHER)).persist()
     about = frame.where("about IS NOT NULL").select("about").collect()
-    reports = sorted(Report(**json.loads(row.about)) for row in about)
+    reports = sorted(ChunkReport(**json.loads(row.about)) for row in about)
     trouble = _trouble(reports) or _repeated(sent, job.names, reports)
     if trouble:
         frame.unpersist()
@@ -113,10 +115,10 @@ def _scanned(messages: DataFrame, rows: Rows, few: _Collected, by: By, why: str)
     known = ScannedSubscriptions(sum(report.good for report in reports), rejected)
     may_repeat = by == "subscriber" and "subscriber" in job.names
     stages = _stages(few, known.count, reports, by)
-    return Scan(answers, frame, known, good[0].asked if good else {}, may_repeat, why, stages)
+    return MessageScan(answers, frame, known, good[0].asked if good else {}, may_repeat, why, stages)
 
 
-def _trouble(reports: Sequence[Report]) -> str:
+def _trouble(reports: Sequence[ChunkReport]) -> str:
     """Return why rows that were read in chunks may have to be rejected because of rows of other chunks."""
     for report in reports:
         if report.trouble:
@@ -129,7 +131,7 @@ def _trouble(reports: Sequence[Report]) -> str:
     return ""
 
 
-def _repeated(sent: DataFrame, names: Sequence[str], reports: Sequence[Report]) -> str:
+def _repeated(sent: DataFrame, names: Sequence[str], reports: Sequence[ChunkReport]) -> str:
     """Return why keys must be compared: some are repeated. Chunks have distinct keys, most often in ranges apart."""
     ranges = sorted(report.keys for report in reports if report.keys is not None)
     if all(one[1] < other[0] for one, other in pairwise(ranges)):
@@ -139,7 +141,7 @@ def _repeated(sent: DataFrame, names: Sequence[str], reports: Sequence[Report]) 
     return "" if twice.isEmpty() else "keys are repeated"
 
 
-def _offsets(reports: Sequence[Report]) -> dict[int, int]:
+def _offsets(reports: Sequence[ChunkReport]) -> dict[int, int]:
     """Return the number of the first row of each partition, counted over the partitions in order."""
     counts: dict[int, int] = {}
     for report in reports:
@@ -148,7 +150,7 @@ def _offsets(reports: Sequence[Report]) -> dict[int, int]:
     return dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
 
 
-def _stages(few: _Collected, good: int, reports: Sequence[Report], by: By) -> list[str]:
+def _stages(few: _Collected, good: int, reports: Sequence[ChunkReport], by: By) -> list[str]:
     size = byte_size(len(few.messages.data))
     return [
         "plan: scan; every worker holds all messages, rows of subscriptions are read once and not compiled",

@@ -48,7 +48,7 @@ class FewMessages(NamedTuple):
         return table.column(0).combine_chunks(), named_columns(table, self.names, self.systems, 1)
 
 
-class Report(NamedTuple):
+class ChunkReport(NamedTuple):
     """What a chunk tells the driver; rows are compiled unless all chunks agree on `kinds` and `rejected`."""
 
     chunk: int  # Spark's number of the first row
@@ -78,13 +78,13 @@ def scan_batches(
         try:
             sifted = sift_rows(rows, job.template, boxes)
         except CrsError as error:
-            yield _about(writer, ids, Report(first, len(marks), 0, plain_text(str(error))))
+            yield _about(writer, ids, ChunkReport(first, len(marks), 0, plain_text(str(error))))
             continue
         yield from _bad_rows(writer, ids, rows, marks, sifted)
         yield from _matches(writer, ids, values, rows, first, sifted, job, by)
 
 
-def _about(writer: AnswerWriter, ids: Any, report: Report) -> Any:
+def _about(writer: AnswerWriter, ids: Any, report: ChunkReport) -> Any:
     return writer.rows(pa.nulls(1, ids.type), about=[json.dumps(report._asdict())])
 
 
@@ -102,7 +102,7 @@ def _matches(
 ) -> Iterator[Any]:
     """Yield the matches of the rows near messages, the messages that they reject, and the report of the chunk."""
     assert job.template is not None
-    report = Report(first, rows.num_rows, len(sifted.good), _trouble(sifted), sifted.kinds)
+    report = ChunkReport(first, rows.num_rows, len(sifted.good), _trouble(sifted), sifted.kinds)
     if report.trouble or not report.good:
         yield _about(writer, ids, report)
         return
