@@ -80,18 +80,19 @@ def _prepared(work: str, files: Files, few: Files | None, bench: Bench) -> Itera
 
 
 def _from_files(work: str, files: Files, few: Files | None, bench: Bench) -> Iterator[Row]:
-    """Measure the whole job: reading, parsing, compiling or building trees, matching."""
+    """Measure the whole job: reading, parsing, compiling or building trees, matching; our plan is that of `auto`."""
     best = yield from _quickest(f"{work}, from files", files, few, bench, is_cached=False)
     turn = count()
 
     def match_ours() -> list[int]:
-        return digest(bench.read(files.messages), bench.compiled(files, TEMPLATE, new=next(turn)))
+        rows = bench.new_rows(files, next(turn))
+        return digest(bench.read(files.messages), rows, template=TEMPLATE, artifacts=bench.artifacts)
 
     join = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[best])
     ours, theirs = race(match_ours, join, turns(bench))
     is_same = ours.answer == theirs.answer  # if not, the rows above say who is right
     answers = {"compared": files.compared, "different": 0} if is_same else {}
-    whole = f"{work}, from files: count and hash, compiled and matched"
+    whole = f"{work}, from files: count and hash"
     yield Row.versus(JOIN, whole, f"{peer_name(bench)}, {best}", ours, theirs, BAR, **answers)
 
 

@@ -18,6 +18,7 @@ from benchmarks.sedona.plans import Spelled
 from benchmarks.sedona.setup import Peer
 from benchmarks.spark import jobs
 from benchmarks.spark.settings import DIGEST
+from benchmarks.timing import say
 from contrada import pipeline
 from oracles.relations import judge
 
@@ -70,23 +71,31 @@ class Bench(jobs.Bench):
         """Return what a directory holds, as our session reads it."""
         return self.spark.read.parquet(str(path))
 
-    def compiled(self, files: Files, template: str, plan: Any = "broadcast", new: int | None = None) -> Any:
-        """Return subscriptions compiled for a plan; a new one has a subscription more, far from all messages.
+    def compiled(self, files: Files, template: str, plan: Any = "broadcast") -> Any:
+        """Return subscriptions compiled for a plan."""
+        options = {"partitions": PARTS} if plan == "partitioned" else {}
+        rows = self.read(files.subscriptions)
+        return pipeline.compile(rows, self.artifacts, template=template, plan=plan, **options)
+
+    @property
+    def artifacts(self) -> str:
+        """Where compiled tables go."""
+        return str(self.directory / "artifacts")
+
+    def new_rows(self, files: Files, turn: int) -> DataFrame:
+        """Return subscriptions that no turn had: one more than the files hold, far from all messages.
 
         Workers keep tables open that they have seen: a table that is to be opened must be one that they have not.
         """
         rows = self.read(files.subscriptions)
-        if new is not None:
-            far = shapely.to_wkb(shapely.box(1000 + new, 1000, 1001 + new, 1001))
-            rows = rows.union(self.spark.createDataFrame([(-1 - new, bytearray(far))], rows.schema))
-        options = {"partitions": PARTS} if plan == "partitioned" else {}
-        place = str(self.directory / "artifacts")
-        return pipeline.compile(rows, place, template=template, plan=plan, **options)
+        far = shapely.to_wkb(shapely.box(1000 + turn, 1000, 1001 + turn, 1001))
+        return rows.union(self.spark.createDataFrame([(-1 - turn, bytearray(far))], rows.schema))
 
 
-def digest(frame: DataFrame, compiled: Any) -> list[int]:
+def digest(frame: DataFrame, subscriptions: Any, **options: Any) -> list[int]:
     """Return how many pairs we find, and a number that differs when one does; nothing is kept for the next time."""
-    found = pipeline.match(frame, compiled)
+    found = pipeline.match(frame, subscriptions, **options)
+    say(f"plan {found.plan}: {found.why}")
     row = found.matches.selectExpr(*DIGEST).collect()[0]
     found.unpersist()
     return [row.pairs, row.digest or 0]

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, FilterError, FormatError, KeyInUseError
 from contrada.formats.records import Rejected
@@ -14,6 +16,8 @@ from contrada.formats.subscriptions import Subscription, read_subscription_table
 from contrada.formats.tables.row_files import row_text
 from contrada.formats.tables.subscription_rows import SubscriptionTable
 from contrada.matching import ForwardingTable
+from contrada.matching.table import subscribe_rows
+from contrada.matching.template import read_columns
 from contrada.model import Predicate
 
 Reject = Callable[[Rejected], None]
@@ -85,8 +89,9 @@ def _subscribe_rows(asking: Asking, table: ForwardingTable, reject: Reject) -> N
     template, found = asking.rows()
     for item in found.rejected:
         reject(item)
-    if found.table.num_rows:
-        table.subscribe_many(found.table, template)
+    count = found.table.num_rows
+    if count:
+        subscribe_rows(table, found.table, template, read=read_columns(found.read, np.arange(count), count))
 
 
 class Parsed(NamedTuple):

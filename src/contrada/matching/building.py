@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +12,14 @@ from numpy.typing import NDArray
 from contrada.cql2.shapes import Shape, TextShapes, column_name
 from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
 from contrada.formats.tables.rows import values_of
-from contrada.formats.tables.subscription_rows import row_faults
+from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
-from contrada.geometry import Rejection
+from contrada.geometry import PointArray, RegionArray, Rejection
 from contrada.geometry.arrow.checks import check_column
+from contrada.geometry.arrow.mixed import ValueRows
 from contrada.halving import in_halves
-from contrada.matching.table import ForwardingTable, subscribe_alike
-from contrada.matching.template import asked_columns
+from contrada.matching.table import ForwardingTable, subscribe_rows
+from contrada.matching.template import asked_columns, read_columns
 from contrada.model import Predicate
 
 MIN_ALIKE = 16  # rows of one shape that are bound by columns; fewer are parsed one by one
@@ -137,7 +139,7 @@ class TableBuilder:
 
         def subscribe(start: int, stop: int) -> bool:
             written = [each.asked for each in given[start:stop]]
-            subscribe_alike(self.table, rows.slice(start, stop - start), template, written)
+            subscribe_rows(self.table, rows.slice(start, stop - start), template, written=written)
             return True
 
         parts = in_halves(len(given), subscribe, ContradaError)
@@ -146,10 +148,10 @@ class TableBuilder:
     def _add_bound(self, rows: Any, numbers: NDArray[np.int64], template: Predicate) -> list[RejectedRow]:
         import pyarrow as pa
 
-        patterns = pattern_columns(template)
+        patterns, read = pattern_columns(template), dict[str, list[ValueRows]]()
 
         def faults(start: int, stop: int) -> dict[int, str]:
-            return row_faults(rows.slice(start, stop - start), self._kinds, patterns)
+            return row_faults(rows.slice(start, stop - start), self._kinds, patterns, read)
 
         if "key" not in rows.column_names:
             rows = rows.append_column("key", pa.array(numbers))
@@ -159,27 +161,30 @@ class TableBuilder:
             assert reasons is not None
             some, places = rows.slice(part.start, part.stop - part.start), numbers[part.start : part.stop]
             rejected += [RejectedRow(int(places[row]), _text(some, row), reason) for row, reason in reasons.items()]
+            good = rows_without(len(places), reasons)
+            columns = read_columns(read, good, len(places))
             if reasons:
-                good = np.setdiff1d(np.arange(len(places)), np.array(list(reasons), np.int64))
                 some, places = some.take(good), places[good]
-            rejected += self._subscribe(some, places, template)
+            rejected += self._subscribe(some, places, template, columns)
         return rejected
 
-    def _subscribe(self, rows: Any, numbers: NDArray[np.int64], template: Predicate) -> list[RejectedRow]:
-        """Subscribe rows; reject rows whose keys are in use and rows that raise an error."""
+    def _subscribe(
+        self, rows: Any, numbers: NDArray[np.int64], template: Predicate, read: Mapping[str, RegionArray | PointArray]
+    ) -> list[RejectedRow]:
+        """Subscribe rows, with geometry columns that are `read`; reject keys in use and rows that raise an error."""
         rejected: list[RejectedRow] = []
 
         def subscribe(start: int, stop: int) -> bool:
             some = rows.slice(start, stop - start)
             try:
-                self.table.subscribe_many(some, template)
+                subscribe_rows(self.table, some, template, read=read if len(some) == len(rows) else {})
             except KeyInUseError:
                 used = np.array([key in self.table for key in some.column("key").to_pylist()])
                 for row in np.flatnonzero(used).tolist():
                     key = _text(some, row)
                     rejected.append(RejectedRow(int(numbers[start + row]), key, f"duplicate key {key!r:.60}"))
                 free = np.flatnonzero(~used)
-                rejected.extend(self._subscribe(some.take(free), numbers[start + free], template))
+                rejected.extend(self._subscribe(some.take(free), numbers[start + free], template, {}))
             return True
 
         for part in in_halves(rows.num_rows, subscribe, ContradaError):

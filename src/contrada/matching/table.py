@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from contrada.arguments import checks_methods
 from contrada.cql2.queries import Asked, asked_predicate, bound_predicate
 from contrada.doors import door
 from contrada.errors import ArgumentError, FilterError, KeyInUseError, TableError, UnknownKeyError
-from contrada.geometry import Point, Region
+from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.crs import Crs, common_crs
 from contrada.matching.answer import Matches
 from contrada.matching.decompile import predicate_of
@@ -314,9 +315,21 @@ class ForwardingTable(MatchingTable):
             raise KeyInUseError(f"a subscription with the key {key!r} already exists")
 
 
-def subscribe_alike(table: ForwardingTable, rows: Any, template: Predicate, written: Sequence[str]) -> None:
-    """Add a subscription for every row, whose texts `written` differ only in the values of a template."""
-    table._subscribe_bound(bind_template(rows, template), written)
+@door(FilterError)
+def subscribe_rows(
+    table: ForwardingTable,
+    rows: Any,
+    template: Predicate,
+    *,
+    read: Mapping[str, RegionArray | PointArray] = MappingProxyType({}),
+    written: Sequence[str] | None = None,
+) -> None:
+    """Do what `subscribe_many` does. `read` has geometry columns of the rows that are read already, by name.
+
+    `written` are the texts of the rows, which differ only in the values of the template; by default the template.
+    """
+    bound = bind_template(rows, template, read)
+    table._subscribe_bound(bound, [str(template)] * bound.rows if written is None else written)
 
 
 def _checked_rows(rows: Any) -> NDArray[np.int64]:

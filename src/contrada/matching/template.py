@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +14,7 @@ from contrada.errors import FilterError, RegionError
 from contrada.formats.subscriptions import template_columns
 from contrada.formats.tables.rows import attributes_of, table_of
 from contrada.geometry import Point, PointArray, Region, RegionArray, read_regions
-from contrada.geometry.arrow.mixed import is_vertex
+from contrada.geometry.arrow.mixed import ValueRows, is_vertex
 from contrada.geometry.faults import FaultCode, first_error
 from contrada.index.packed import reordered
 from contrada.index.raw import RawRecords
@@ -73,10 +75,13 @@ def asked_columns(rows: Any, template: Predicate) -> Any:
     return table.select([*named, *names])
 
 
-def bind_template(rows: Any, template: Predicate) -> BoundTemplate:
-    """Bind a template to the rows of an Arrow table."""
+def bind_template(
+    rows: Any, template: Predicate, read: Mapping[str, RegionArray | PointArray] = MappingProxyType({})
+) -> BoundTemplate:
+    """Bind a template to the rows of an Arrow table; `read` has geometry columns that are read already, by name."""
     table = asked_columns(rows, template)
-    columns: dict[Any, RegionArray | PointArray] = {}  # by value in the template, so that each column is read once
+    # By value in the template, so that each column is read once.
+    columns: dict[Any, RegionArray | PointArray] = {Column(name): column for name, column in read.items()}
     spatial: list[list[tuple[Slot, Constraints]]] = []
     scalars: list[tuple[forms.Slot, int, RawRecords]] = []
     long: list[Constraint] = []
@@ -88,6 +93,25 @@ def bind_template(rows: Any, template: Predicate) -> BoundTemplate:
                 scalars += [(slot, number, raw) for slot, raw in bind_scalar(constraint, table, long)]
     names = _names_of(table, "key", True), _names_of(table, "subscriber", False)
     return BoundTemplate(table.num_rows, len(template), spatial, scalars, long, *names)
+
+
+def read_columns(
+    read: Mapping[str, list[ValueRows]], rows: NDArray[np.int64], count: int
+) -> dict[str, RegionArray | PointArray]:
+    """Return chosen rows of geometry columns that are read already, for `bind_template`; a table has `count` rows.
+
+    Columns of several kinds, or without a value in a chosen row, are left out.
+    """
+    found: dict[str, RegionArray | PointArray] = {}
+    for name, parts in read.items():
+        if len(parts) != 1:
+            continue
+        column, own = parts[0]
+        place = np.full(count, -1)
+        place[own] = np.arange(len(own))
+        if (place[rows] >= 0).all():
+            found[name] = column if np.array_equal(rows, own) else reordered(column, place[rows])
+    return found
 
 
 def _bind_spatial(

@@ -205,7 +205,7 @@ def test_a_task_that_fails_once_gives_the_same_rows(spark, every, tmp_path, monk
     ("options", "reason"),
     [
         ({"plan": "partitioned"}, 'compiled with plan="broadcast"'),
-        ({"plan": "fast"}, '"auto", "broadcast" or "partitioned"'),
+        ({"plan": "fast"}, '"partitioned" or "scan"'),
         ({"by": "key"}, '"subscription" or "subscriber"'),
         ({"template": "size > $least"}, "do not apply to compiled subscriptions"),
     ],

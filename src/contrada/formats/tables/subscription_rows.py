@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from contrada.formats.tables.row_files import row_text, sound_tables
 from contrada.formats.tables.rows import attributes_of
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.checks import bad_texts
-from contrada.geometry.arrow.mixed import is_geometry, parts_of
+from contrada.geometry.arrow.mixed import ValueRows, is_geometry, parts_of
 from contrada.limits import check_limit, limit
 
 Reasons = dict[int, str]  # by row
@@ -26,11 +27,15 @@ NAMES = ("key", "subscriber")
 
 
 class SubscriptionTable(NamedTuple):
-    """Rows for `ForwardingTable.subscribe_many` with a template, the origin of each, and the rejected rows."""
+    """Rows for `ForwardingTable.subscribe_many` with a template, the origin of each, and the rejected rows.
+
+    If no row was rejected, `read` has the regions and points of geometry columns.
+    """
 
     table: Any
     origins: Sequence[tuple[str, str, int]]
     rejected: list[Rejected]
+    read: Mapping[str, list[ValueRows]] = MappingProxyType({})
 
 
 class _KeptRows(Sequence[tuple[str, str, int]]):
@@ -84,19 +89,26 @@ def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names:
     chosen |= {name: rows.column(own) for name, own in names.items() if own in rows.column_names}
     whole = pa.table(chosen)
     places = np.concatenate(numbers)
-    reasons = row_faults(whole, {}, patterns)
+    read: dict[str, list[ValueRows]] = {}
+    reasons = row_faults(whole, {}, patterns, read)
     for row, reason in reasons.items():
         rejected.append(Rejected(ready.name, "row", int(places[row]), reason, row_text(rows, row)))
-    kept = np.setdiff1d(np.arange(whole.num_rows), np.array(list(reasons), np.int64))
+    kept = rows_without(whole.num_rows, reasons)
     rejected.sort(key=lambda item: item.number)
-    return SubscriptionTable(whole.take(kept) if reasons else whole, _KeptRows(ready.name, places[kept]), rejected)
+    origins = _KeptRows(ready.name, places[kept])
+    if reasons:
+        return SubscriptionTable(whole.take(kept), origins, rejected)
+    return SubscriptionTable(whole, origins, rejected, read)
 
 
-def row_faults(table: Any, kinds: dict[str, type], patterns: Collection[str] = ()) -> Reasons:
+def row_faults(
+    table: Any, kinds: dict[str, type], patterns: Collection[str] = (), read: dict[str, list[ValueRows]] | None = None
+) -> Reasons:
     """Return why rows of an Arrow table cannot be subscriptions of a template that uses all columns but `NAMES`.
 
     A geometry column holds regions or points, as in `kinds`; columns missing from `kinds` are added by their first
-    rows. `patterns` names the columns that hold patterns, whose length is limited (`pattern_columns`).
+    rows. `patterns` names the columns that hold patterns, whose length is limited (`pattern_columns`). The regions and
+    points of geometry columns are put into `read`.
 
     >>> import pyarrow as pa
     >>> row_faults(pa.table({"key": [7, 7, 8], "least": [3, 4, None]}), {})
@@ -105,7 +117,12 @@ def row_faults(table: Any, kinds: dict[str, type], patterns: Collection[str] = (
     reasons: Reasons = {}
     for name in table.column_names:
         column = table.column(name)
-        _name_faults(name, column, reasons) if name in NAMES else _value_faults(name, column, reasons, kinds)
+        if name in NAMES:
+            _name_faults(name, column, reasons)
+        else:
+            parts = _value_faults(name, column, reasons, kinds)
+            if parts is not None and read is not None:
+                read[name] = parts
         if name in patterns:
             _pattern_faults(name, column, reasons)
     if "key" in table.column_names:
@@ -113,15 +130,29 @@ def row_faults(table: Any, kinds: dict[str, type], patterns: Collection[str] = (
     return reasons
 
 
-def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, type]) -> None:
-    """Record rows without a value, with a bad region, or with a point where the first rows have regions."""
+def rows_without(count: int, bad: Collection[int]) -> NDArray[np.int64]:
+    """Return rows 0 to `count` without bad ones.
+
+    >>> rows_without(4, {1: "no key"}).tolist()
+    [0, 2, 3]
+    """
+    is_good = np.ones(count, bool)
+    is_good[list(bad)] = False
+    return np.flatnonzero(is_good)
+
+
+def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, type]) -> list[ValueRows] | None:
+    """Record rows without a value, with a bad region, or with a point where the first rows have regions.
+
+    Return the regions and points of a geometry column, None for other columns.
+    """
     _note(reasons, np.flatnonzero(column.is_null()), f"column {name!r}: no value")
     _note(reasons, bad_texts(column), f"column {name!r}: text is not UTF-8")
     if pa.types.is_floating(column.type):
         is_nan = pa.compute.is_nan(column).fill_null(False)
         _note(reasons, np.flatnonzero(is_nan), f"column {name!r}: NaN cannot be compared")
     if not is_geometry(column):
-        return
+        return None
     parts, bad = parts_of(column)
     for item in bad:
         reasons.setdefault(item.row, f"column {name!r}: {item.reason}")
@@ -129,6 +160,7 @@ def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, typ
         if kinds.setdefault(name, type(part.column)) is not type(part.column):
             reason = "regions and points are mixed; all rows must be of the kind of the first"
             _note(reasons, part.rows, f"column {name!r}: {reason}")
+    return parts
 
 
 def _pattern_faults(name: str, column: Any, reasons: Reasons) -> None:

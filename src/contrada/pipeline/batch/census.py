@@ -21,9 +21,8 @@ def asked_census(artifact: Artifact | PartitionedArtifact) -> Census:
     return census
 
 
-def census_of(messages: DataFrame, artifact: Artifact | PartitionedArtifact) -> Census:
-    """Count the messages of a DataFrame, and how many have each attribute that a compiled table tests."""
-    census = asked_census(artifact)
+def count_messages(messages: DataFrame, census: Census) -> Census:
+    """Count the messages of a DataFrame in an empty census, and how many have each attribute that it asks for."""
     there = [(name, path, kind) for name, path, kind in fields(messages.schema) if name in census.asked]
     counts = messages.agg(f.count(f.lit(1)), *(f.count(f.col(path)) for _, path, _ in there)).collect()[0]
     census.messages = int(counts[0])

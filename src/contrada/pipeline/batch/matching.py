@@ -5,24 +5,27 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import inline
 
-from contrada.cql2.queries import Asked
+from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, FormatError
 from contrada.matching.answer import By
 from contrada.matching.census import Census
 from contrada.pipeline.answers import ID, answer_schema, match_batches, name_types
 from contrada.pipeline.artifacts import Artifact
-from contrada.pipeline.batch.census import census_of
-from contrada.pipeline.batch.compiling import Compiled, Plan, compile
+from contrada.pipeline.batch.census import asked_census, count_messages
+from contrada.pipeline.batch.compiling import Compiled, compile
+from contrada.pipeline.batch.scan import MessageScan, ScannedSubscriptions, scan
 from contrada.pipeline.partitioned.matching import Routed, match_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.plan_text import broadcast_text, partitioned_text, spark_plan
 from contrada.pipeline.spark_types import attribute_columns
 from contrada.pipeline.systems import frame_systems
+
+MatchingPlan = Literal["auto", "broadcast", "partitioned", "scan"]
 
 
 @dataclass(frozen=True)
@@ -32,21 +35,21 @@ class Matched:
     answers: DataFrame  # lists of matches, several per message if long, and rejections, which have a `reason`
     by: By
     plan: str
-    artifact: Artifact | PartitionedArtifact
-    compiled: Compiled | None  # if subscriptions were given as rows
+    artifact: Artifact | PartitionedArtifact | None  # None with plan "scan"
+    compiled: Compiled | ScannedSubscriptions | None  # if subscriptions were given as rows
     why: str = ""  # reason for the choice of the plan
     routed: Routed | None = None  # plan "partitioned": messages with their partitions
     messages: DataFrame | None = None  # as given
+    scan: MessageScan | None = None  # plan "scan": answers and reports
 
     @property
     def matches(self) -> DataFrame:
         """Return a row of `message_id, subscriber, key` per match; without `key` if matched by subscriber."""
         lists = self.answers.where("reason IS NULL")
-        if self.routed is None:
+        source = self.routed or self.scan
+        if source is None or not source.may_repeat:
             return lists.select(ID, inline("found"))
         own = lists.where("NOT is_shared").select(ID, inline("found"))
-        if not self.routed.may_repeat:
-            return own
         # Distinct by number, not by id: two messages with one id are two messages.
         names = ["subscriber", "key"] if self.by == "subscription" else ["subscriber"]
         shared = lists.where("is_shared").select("number", ID, inline("found"))
@@ -63,7 +66,10 @@ class Matched:
         Reads the tested attributes once more, in one job.
         """
         assert self.messages is not None
-        return census_of(self.messages, self.artifact)
+        if self.scan is not None:
+            return count_messages(self.messages, Census(self.scan.asked))
+        assert self.artifact is not None
+        return count_messages(self.messages, asked_census(self.artifact))
 
     def write(self, path: str, mode: str = "errorifexists") -> None:
         """Write `matches/` and `rejected/` under `path` as Parquet, from one pass over the messages."""
@@ -72,16 +78,19 @@ class Matched:
 
     def unpersist(self) -> None:
         """Drop the persisted answers; the next action matches again."""
-        self.answers.unpersist()
+        (self.answers if self.scan is None else self.scan.persisted).unpersist()
         if self.routed is not None:
             self.routed.frame.unpersist()
 
     def explain(self) -> str:
         """Describe the plan stage by stage, followed by Spark's own plan."""
-        if isinstance(self.artifact, PartitionedArtifact):
+        if self.scan is not None:
+            lines = [*self.scan.stages[:1], f"why: {self.why}", *self.scan.stages[1:]]
+        elif isinstance(self.artifact, PartitionedArtifact):
             assert self.routed is not None
             lines = partitioned_text(self.artifact, self.routed, self.by, self.why)
         else:
+            assert self.artifact is not None
             lines = broadcast_text(self.artifact, self.by, self.why)
         return "\n".join([*lines, "", spark_plan(self.answers)])
 
@@ -89,7 +98,7 @@ class Matched:
 def match(
     messages: DataFrame,
     subscriptions: DataFrame | Compiled | Artifact | PartitionedArtifact,
-    plan: Plan = "auto",
+    plan: MatchingPlan = "auto",
     by: By = "subscription",
     *,
     template: Asked | None = None,
@@ -101,10 +110,11 @@ def match(
     Subscriptions are rows, which are compiled first (see `compile`), or the result of an earlier `compile`. Every plan
     gives the answer of `ForwardingTable.match_many`; two messages with one id are two messages. A message in another
     CRS than the subscriptions is rejected; see `with_crs` for the CRS of a column. With partitions, messages are routed
-    during this call.
+    during this call. The plan "scan" matches during this call and compiles nothing: "auto" chooses it for few messages
+    and many rows of a template.
     """
-    if plan not in ("auto", "broadcast", "partitioned"):
-        raise ContradaError(f'plan: need "auto", "broadcast" or "partitioned", got {plan!r:.60}')
+    if plan not in ("auto", "broadcast", "partitioned", "scan"):
+        raise ContradaError(f'plan: need "auto", "broadcast", "partitioned" or "scan", got {plan!r:.60}')
     if by not in ("subscription", "subscriber"):
         raise ContradaError(f'by: need "subscription" or "subscriber", got {by!r:.60}')
     if ID not in messages.columns:
@@ -114,10 +124,18 @@ def match(
     if isinstance(subscriptions, Compiled | Artifact | PartitionedArtifact):
         compiled, artifact, why = _given(subscriptions, plan, template is not None or partitions is not None)
     else:
+        predicate, trouble = None if template is None else asked_predicate(template), ""
+        if plan == "scan" or (plan == "auto" and partitions is None):
+            found = scan(messages, subscriptions, predicate, plan, by)
+            if isinstance(found, MessageScan):
+                return Matched(
+                    found.answers, by, "scan", None, found.subscriptions, found.why, messages=messages, scan=found
+                )
+            trouble, plan = found, "auto"
         compiled = compile(
-            subscriptions, artifacts, template=template, plan=plan, partitions=partitions, messages=messages
+            subscriptions, artifacts, template=predicate, plan=plan, partitions=partitions, messages=messages
         )
-        artifact, why = compiled.artifact, compiled.why
+        artifact, why = compiled.artifact, f"{trouble}; {compiled.why}" if trouble else compiled.why
     columns = attribute_columns(messages, artifact.attributes)
     systems = frame_systems(messages, columns)
     if isinstance(artifact, PartitionedArtifact):
@@ -131,7 +149,7 @@ def match(
 
 
 def _given(
-    subscriptions: Compiled | Artifact | PartitionedArtifact, plan: Plan, has_options: bool
+    subscriptions: Compiled | Artifact | PartitionedArtifact, plan: MatchingPlan, has_options: bool
 ) -> tuple[Compiled | None, Artifact | PartitionedArtifact, str]:
     """Return the compiled subscriptions and the reason for the plan; a `plan` that differs from theirs is an error."""
     if has_options:
@@ -140,5 +158,6 @@ def _given(
     artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
     own = "partitioned" if isinstance(artifact, PartitionedArtifact) else "broadcast"
     if plan not in ("auto", own):
-        raise ContradaError(f'the subscriptions were compiled with plan="{own}"; compile them with plan="{plan}"')
+        instead = "pass their rows" if plan == "scan" else f'compile them with plan="{plan}"'
+        raise ContradaError(f'the subscriptions were compiled with plan="{own}"; {instead}')
     return compiled, artifact, "the subscriptions were compiled with this plan" if compiled is None else compiled.why

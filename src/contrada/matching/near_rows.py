@@ -1,0 +1,181 @@
+"""Find the rows of a template that a few messages can satisfy, by bounding boxes, before anything is indexed.
+
+For a one-off join of few messages with many rows most rows are far from all messages: they are checked, but neither
+bound nor packed. The other rows become an ordinary table, which decides about the whole filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.doors import door
+from contrada.errors import ContradaError, FilterError
+from contrada.formats.tables.subscription_rows import row_faults, rows_without
+from contrada.formats.templates import pattern_columns
+from contrada.geometry.arrow.mixed import ValueRows, parts_by_crs
+from contrada.halving import in_halves
+from contrada.index.items import boxes_of
+from contrada.matching.batch_reading import as_table
+from contrada.matching.routing_boxes import is_local
+from contrada.matching.template_scalars import bind_scalar
+from contrada.model import Column, Constraint, Predicate
+
+MAX_EDGES = 512  # per axis: with more messages cells are larger and more rows than necessary count as near
+
+
+def can_prune(template: Predicate) -> bool:
+    """Return True if every filter of a template has a region or point that a message must meet.
+
+    >>> from contrada.cql2 import parse
+    >>> can_prune(parse("S_INTERSECTS(area, $geometry) AND size > 3")), can_prune(parse("S_DISJOINT(area, $geometry)"))
+    (True, False)
+    """
+    constraints = [constraint for part in template for constraint in part]
+    has_types = any(one.kind is not None and isinstance(one.operator, str) for one in constraints)
+    return not has_types and all(any(map(is_local, part)) for part in template)
+
+
+class CoveredCells:
+    """The area that boxes cover, on a grid whose lines are sides of boxes; the lines are cells of their own.
+
+    >>> covered = CoveredCells(np.array([[0.0, 0.0, 1.0, 1.0], [5.0, 5.0, 6.0, 6.0]]))
+    >>> covered.meet(np.array([[1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 4.0, 4.0], [2.0, 5.0, 9.0, 5.0]])).tolist()
+    [True, False, True]
+    """
+
+    def __init__(self, boxes: NDArray[np.float64], max_edges: int = MAX_EDGES) -> None:
+        self._edges = [_grid_lines(boxes[:, axis::2], max_edges) for axis in (0, 1)]
+        left, bottom, right, top = self._cells(boxes)
+        changes = np.zeros([2 * len(edges) + 2 for edges in self._edges], np.int32)
+        for x, y, change in ((left, bottom, 1), (right, bottom, -1), (left, top, -1), (right, top, 1)):
+            np.add.at(changes, (x, y), change)
+        is_covered = changes.cumsum(axis=0).cumsum(axis=1) > 0
+        # Number of covered cells to the left of and below each cell.
+        self._before = np.zeros([size + 1 for size in is_covered.shape], np.int32)
+        self._before[1:, 1:] = is_covered.cumsum(axis=0, dtype=np.int32).cumsum(axis=1)
+
+    def _cells(self, boxes: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+        """Return the first column and row of cells of each box, and the ends of its columns and rows."""
+        first = [_places(boxes[:, axis], edges) for axis, edges in enumerate(self._edges)]
+        last = [_places(boxes[:, 2 + axis], edges) for axis, edges in enumerate(self._edges)]
+        return [*first, last[0] + 1, last[1] + 1]
+
+    def meet(self, boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which of other boxes may meet one of the boxes; every box that does is among them."""
+        left, bottom, right, top = self._cells(boxes)
+        before = self._before
+        counts = before[right, top] - before[left, top] - before[right, bottom] + before[left, bottom]
+        return np.asarray(counts > 0)
+
+
+def _places(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the cells of coordinates on one axis: edge k is the cell 2 * k + 1, and 2 * k lies before it."""
+    places = np.searchsorted(edges, values)
+    is_on_edge = edges[np.minimum(places, len(edges) - 1)] == values
+    return np.asarray(2 * places + is_on_edge, np.int64)
+
+
+def _grid_lines(sides: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    lines = np.unique(sides)
+    return lines if len(lines) <= most else lines[np.linspace(0, len(lines) - 1, most).astype(np.int64)]
+
+
+class MessageBoxes:
+    """Where the regions and points of messages lie, by attribute."""
+
+    def __init__(self, boxes: Mapping[str, NDArray[np.float64]]) -> None:
+        self._covered = {name: CoveredCells(own) for name, own in boxes.items() if len(own)}
+
+    @classmethod
+    def of_table(cls, messages: Any, attributes: Collection[str]) -> MessageBoxes:
+        """Return the boxes of some attributes of an Arrow table of messages; bad values have none."""
+        table = as_table(messages, attributes)
+        columns = {name: parts_by_crs(table.column(name)).parts for name in table.column_names}
+        return cls({name: _joined(boxes_of(part.column) for part in parts) for name, parts in columns.items()})
+
+    def meet(self, attribute: str, boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which boxes may meet the region or point that a message has at an attribute."""
+        covered = self._covered.get(attribute)
+        return np.zeros(len(boxes), bool) if covered is None else covered.meet(boxes)
+
+
+def _joined(boxes: Any) -> NDArray[np.float64]:
+    return np.concatenate([*boxes, np.empty((0, 4))])
+
+
+class SiftedRows(NamedTuple):
+    """The rows of a template, sifted: why some are bad, the good ones, and those near a message.
+
+    `kinds` are the kinds of geometry of each column, such as "RegionArray in EPSG:4326", which decide together with
+    other rows who is good; so do numbers of more than 103 bits (`has_long`).
+    """
+
+    reasons: dict[int, str]
+    good: NDArray[np.int64]
+    near: NDArray[np.int64]
+    kinds: dict[str, list[str]]
+    has_long: bool
+    read: dict[str, list[ValueRows]]  # regions and points of geometry columns
+
+
+def sift_rows(rows: Any, template: Predicate, messages: MessageBoxes) -> SiftedRows:
+    """Check rows for a template, and find the good ones that may lie near a message.
+
+    `rows` are those of `asked_columns`. Reasons are those of `TableBuilder`. Raises CrsError if a column has several
+    coordinate reference systems.
+    """
+    read: dict[str, list[ValueRows]] = {}
+    reasons = row_faults(rows, {}, pattern_columns(template), read)
+    good = rows_without(rows.num_rows, reasons)
+    has_long = False
+    scalars = [constraint for part in template for constraint in part if constraint.kind is None]
+    if any(constraint.columns for constraint in scalars):
+        some = rows.take(good) if reasons else rows
+        for part in in_halves(
+            len(good), lambda start, stop: _check_scalars(scalars, some.slice(start, stop - start)), ContradaError
+        ):
+            if part.error is not None:
+                reasons[int(good[part.start])] = str(part.error)
+            has_long |= bool(part.result)
+        good = rows_without(rows.num_rows, reasons)
+    kinds = {name: sorted(map(_kind, parts)) for name, parts in read.items()}
+    boxes = {name: _boxes_by_row(parts, rows.num_rows)[good] for name, parts in read.items()}
+    is_near = np.zeros(len(good), bool)
+    for filter in template:
+        meets = np.ones(len(good), bool)
+        for constraint in filter:
+            if is_local(constraint):
+                meets &= messages.meet(constraint.attribute, _boxes(constraint, boxes))
+        is_near |= meets
+    return SiftedRows(reasons, good, good[is_near], kinds, has_long, read)
+
+
+@door(FilterError)
+def _check_scalars(constraints: list[Constraint], rows: Any) -> bool:
+    """Bind scalar constraints, which raises for a bad row; return whether there are numbers of more than 103 bits."""
+    long: list[Constraint] = []
+    for constraint in constraints:
+        bind_scalar(constraint, rows, long)
+    return bool(long)
+
+
+def _kind(part: ValueRows) -> str:
+    kind = type(part.column).__name__
+    return kind if part.column.crs is None else f"{kind} in {part.column.crs}"
+
+
+def _boxes_by_row(parts: list[ValueRows], count: int) -> NDArray[np.float64]:
+    boxes = np.full((count, 4), np.nan)
+    for part in parts:
+        boxes[part.rows] = boxes_of(part.column)
+    return boxes
+
+
+def _boxes(constraint: Constraint, columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the box of a constraint's value for every row, or one box for all rows."""
+    value = constraint.value
+    return columns[value.name] if isinstance(value, Column) else boxes_of(value._column)
