@@ -50,7 +50,7 @@ def compiling(table):
 
 def loaded_anew():
     """A compiled function from the cache, not the one that was loaded before."""
-    return EntryPoint(shut_gate.py_func, shut_gate.signature, shut_gate.checked).ready()
+    return EntryPoint(shut_gate.py_func, shut_gate.signature, shut_gate.checked, 0).ready()
 
 
 def child(table, index, what):

@@ -50,7 +50,7 @@ class JsonLines:
         >>> lines = JsonLines()
         >>> lines.learn([{"wind": {"speed": 12}, "at": {"type": "Point", "coordinates": [1, 2]}}])
         >>> lines.table_of(b'{"wind": {"speed": 3}, "at": null}\\n').to_pydict()
-        {'wind.speed': [3], 'at': [None]}
+        {'wind.speed': [3]}
         >>> lines.table_of(b'{"wind": {"speed": "high"}}\\n') is None
         True
         """
@@ -177,7 +177,7 @@ def _add_features(members: dict[str, Any], columns: dict[str, Any]) -> None:
 
 def _add(name: str, column: Any, columns: dict[str, Any]) -> None:
     """Add a member of objects: its own members, a geometry, or a value."""
-    if pa.types.is_null(column.type):
+    if column.null_count == len(column):
         return
     if name in columns:
         raise UnfitError
