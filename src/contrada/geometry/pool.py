@@ -26,8 +26,8 @@ def cores() -> int:
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """Return the pool of this process: threads do not survive a fork."""
-    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix=PREFIX)
+    """Return the pool of this process: threads do not survive a fork. The caller is one more thread."""
+    return ThreadPoolExecutor(max_workers=max(1, cores() - 1), thread_name_prefix=PREFIX)
 
 
 def check_threads(threads: object) -> None:
@@ -41,15 +41,32 @@ def _short(value: object) -> str:
 
 
 def map_threaded(work: Callable[[T], R], items: Sequence[T], threads: int | None) -> list[R]:
-    """Return work(item) for every item, in order, computed on `threads` threads (None: all cores)."""
+    """Return work(item) for every item, in order, computed on `threads` threads (None: all cores).
+
+    The calling thread is one of them: it is awake, and its caches are warm.
+    """
     check_threads(threads)
     count = min(threads or cores(), len(items))
     if count <= 1 or _is_pooled():
         return [work(item) for item in items]
     if count == cores():  # the threads of the pool keep their memory
-        return list(_pool(os.getpid()).map(work, items))
-    with ThreadPoolExecutor(max_workers=count, thread_name_prefix=PREFIX) as pool:
-        return list(pool.map(work, items))
+        return _shared(work, items, _pool(os.getpid()))
+    with ThreadPoolExecutor(max_workers=count - 1, thread_name_prefix=PREFIX) as pool:
+        return _shared(work, items, pool)
+
+
+def _shared(work: Callable[[T], R], items: Sequence[T], pool: ThreadPoolExecutor) -> list[R]:
+    """Return work(item) for every item: the pool begins with the first one, this thread with the last one."""
+    begun = [pool.submit(work, item) for item in items[:-1]]
+    try:
+        own = {len(begun): work(items[-1])}
+        for place in reversed(range(len(begun))):
+            if begun[place].cancel():  # no thread of the pool has come to it
+                own[place] = work(items[place])
+        return [own[place] if place in own else begun[place].result() for place in range(len(items))]
+    finally:
+        for future in begun:
+            future.cancel()
 
 
 def _is_pooled() -> bool:
