@@ -28,7 +28,14 @@ from contrada.codes import (
 )
 from contrada.jit import allocating_kernel, entry, kernel
 from contrada.kernels.match.ranks import MessageArrays, clear_ranks, fill_ranks, level_at, slot_at
-from contrada.kernels.match.residual import cells_that_pay, checks_at, keep_around, keep_passing, keep_unconstrained
+from contrada.kernels.match.residual import (
+    cells_that_pay,
+    checks_at,
+    keep_around,
+    keep_near_point,
+    keep_passing,
+    keep_unconstrained,
+)
 from contrada.kernels.match.tables import RESIDUAL, SCRATCH
 from contrada.kernels.relate.contacts import RegionColumn, make_work
 from contrada.kernels.relate.grid import Grid, build_grid
@@ -251,9 +258,13 @@ def reach_slot(level, slot, rank, messages, i, words, out, count):
 
 
 @kernel
-def reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count):
-    """List all filters that are reached here and whose scalar constraints message i satisfies."""
+def reach_all(level, messages, i, is_point, further, ranks, words, satisfied, found, patterns, out, count):
+    """List all filters that are reached here and whose scalar constraints message i satisfies.
+
+    Of a message with a point (`is_point`), boxes in `further` exclude most filters with less work than their scalars.
+    """
     first = count
+    x, y = messages.boxes[i, 0], messages.boxes[i, 1]
     coarsen(level, messages, i, ranks, words)
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
@@ -265,6 +276,8 @@ def reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out,
             slot += 1
         number = found[k] - level.text_base[slot]
         count = reach_equal(level, slot, number, messages, i, words, out, count)
+    if is_point:
+        count = keep_near_point(x, y, further, out, first, count)
     count = keep_satisfied(level, out, first, count, np.int64(1), ranks, satisfied)
     first = count
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
@@ -276,6 +289,8 @@ def reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out,
     nearby = level.others[len(level.others) - 1]
     count = reach_near(level, nearby, np.int64(len(level.entries)), messages, i, words, out, count)
     clear_coarse(level, messages, i, words)
+    if is_point:
+        count = keep_near_point(x, y, further, out, first, count)
     return keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
 
 
@@ -350,7 +365,8 @@ def match_scalars(
             out[count] = rows[k]
             count += 1
         count = keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
-        count = reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count)
+        is_point = len(further) > 0 and region_of[i] == A_POINT
+        count = reach_all(level, messages, i, is_point, further, ranks, words, satisfied, found, patterns, out, count)
         clear_ranks(level, messages, i, ranks, satisfied, found, patterns)
         ends[i] = count
     if len(further) > 0 and count > 0:
