@@ -126,14 +126,18 @@ class ConstraintPool:
         self._conflicts: dict[tuple[int, int], bool] = {}
         self._with_space: dict[tuple[int, int], tuple[bool, bool]] = {}
         self.spaces: list[RegionPool] = []
-        self._space_of: dict[tuple[str, str | None], int] = {}
         self.filters = self._interned(groups)
         self._covering, self._conflicting = covering_relations().tolist(), conflicting_relations().tolist()
 
     def _interned(self, groups: Iterable[Iterable[Filter]]) -> list[Terms]:
-        """Return the filters as terms."""
-        values: list[list[Value]] = []
-        whose: list[list[int]] = []  # the group of each value
+        """Return the filters as terms; spaces are numbered by name, so that no group depends on others in its chunk."""
+        groups = [list(filters) for filters in groups]
+        every = (constraint for filters in groups for part in filters for constraint in part)
+        spatial = {(one.attribute, one.value.crs) for one in every if isinstance(one.operator, RelationSet)}
+        named = sorted(spatial, key=lambda space: (space[0], space[1] or ""))
+        space_of = {space: number for number, space in enumerate(named)}
+        values: list[list[Value]] = [[] for _ in named]
+        whose: list[list[int]] = [[] for _ in named]  # the group of each value
         number_of: dict[tuple[int, int, int], int] = {}  # by space, group and `id` of a value
         drafts: list[list[Term]] = []
         for self.group, filters in enumerate(groups):
@@ -144,16 +148,13 @@ class ConstraintPool:
                         drafts[-1].append(Term(OTHER, self.other(constraint)))
                         continue
                     value = constraint.value
-                    space = self._space_of.setdefault((constraint.attribute, value.crs), len(values))
-                    if space == len(values):
-                        values.append([])
-                        whose.append([])
+                    space = space_of[constraint.attribute, value.crs]
                     number = number_of.setdefault((space, self.group, id(value)), len(values[space]))
                     if number == len(values[space]):
                         values[space].append(value)
                         whose[space].append(self.group)
                     drafts[-1].append(Term(space, number, constraint.operator.mask))
-        names = [attribute for attribute, _ in self._space_of]
+        names = [attribute for attribute, _ in named]
         self.spaces = [RegionPool(*those) for those in zip(names, values, whose, strict=True)]
         items = [space.item_of.tolist() for space in self.spaces]
         return [
