@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.collecting import collections_paused
+
 Name = TypeVar("Name")
 STARTED = time.perf_counter()
 UNTIMED = 10  # calls of `time_each` that warm up
@@ -37,7 +39,7 @@ def take_turns(contenders: Mapping[Name, Callable[[], Any]], repeats: int, per: 
     answers = {name: call() for name, call in contenders.items()}
     seconds: dict[Name, list[float]] = {name: [] for name in contenders}
     names = list(contenders)
-    with _no_collections():
+    with collections_paused():
         for repeat in range(repeats):
             shift = repeat % len(names)
             for name in names[shift:] + names[:shift]:
@@ -66,7 +68,7 @@ def measured(
     """Time `repeats` calls after a warm-up: the call itself, or `warm_up` where the call takes long or works once."""
     (warm_up or call)()
     seconds = []
-    with _no_collections():
+    with collections_paused():
         for _ in range(repeats):
             start = clock()
             answer = call()
@@ -109,18 +111,6 @@ def repeated(action: Callable[[], Any], pause: float = 0.0) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Keep the garbage collector from running in the middle of a timed call."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def say(text: str) -> None:

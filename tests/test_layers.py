@@ -21,8 +21,8 @@ HEAVY = {"fastapi", "hypothesis", "lark", "matplotlib", "numba", "pandas", "pysp
 
 # Folder: the folders it may import, besides itself and SHARED. Folders that do not exist yet are listed too, so that
 # each finds its place when it comes.
-SHARED = {"amounts", "arguments", "codes", "doors", "errors", "forking", "halving", "installation", "limits",
-          "shown", "spark_names"}  # fmt: skip
+SHARED = {"amounts", "arguments", "codes", "collecting", "doors", "errors", "forking", "halving", "installation",
+          "limits", "shown", "spark_names"}  # fmt: skip
 CORE = {"kernels", "geometry", "model", "cql2", "formats", "index", "simplification", "matching", "covering"}
 ALLOWED = {
     "kernels": {"codes", "interpreting", "jit"},

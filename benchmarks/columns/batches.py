@@ -26,14 +26,8 @@ class TreeAndNumpy:
     def __init__(self, rows: pa.Table, is_mixed: bool) -> None:
         self._tree = shapely.STRtree(shapely.from_wkb(rows.column("geometry").to_numpy()))
         self._severity = rows.column("sev").to_numpy()
-        self._codes = pa.DictionaryArray.from_arrays(
-            rows.column("kind").combine_chunks().dictionary_encode().indices, pa.array(self._names(rows))
-        )
+        self._codes = rows.column("kind").combine_chunks().dictionary_encode()
         self._is_mixed = is_mixed
-
-    @staticmethod
-    def _names(rows: pa.Table) -> list[str]:
-        return rows.column("kind").combine_chunks().dictionary_encode().dictionary.to_pylist()
 
     def match(self, batch: pa.Table) -> tuple[Any, Any]:
         """Return messages and subscriptions of all matches."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import json
 import os
@@ -13,10 +12,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from contrada.collecting import collections_paused
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.formats import records
@@ -190,9 +190,10 @@ class Intake:
         """Process a block of lines: as a table, or without the bad lines as a table, or as messages one by one."""
         if table is not None:
             places = LinePlaces(name, range(block.before + 1, block.before + 1 + table.num_rows))
-            self._take_table(table, places, lambda k: block.data.split(b"\n")[k])
+            lines = cache(partial(block.data.split, b"\n"))  # only if a message is rejected, and then once
+            self._take_table(table, places, lambda k: lines()[k])
             return
-        with _collections_paused():  # decoded objects refer to each other in no circles
+        with collections_paused():  # decoded objects refer to each other in no circles
             good, values = self._decoded(block, name)
             if not good:
                 return
@@ -341,18 +342,6 @@ def _position(stream: BinaryIO) -> Callable[[], tuple[int, int]] | None:
     except OSError:
         return None
     return (lambda: (stream.tell(), size)) if stream.seekable() else None
-
-
-@contextmanager
-def _collections_paused() -> Iterator[None]:
-    """Keep the garbage collector from visiting all objects of a block again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def message_text(message: dict[str, Any]) -> str:
