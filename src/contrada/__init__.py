@@ -4,6 +4,7 @@ from contrada.covering import CoveringIndex
 from contrada.cql2 import parse
 from contrada.errors import (
     ArgumentError,
+    BrokerError,
     ContradaError,
     CoveringError,
     CrsError,
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
+    "BrokerError",
     "Column",
     "Constraint",
     "ContradaError",

@@ -89,3 +89,7 @@ class TableError(ContradaError, ValueError):
 
 class OverlayError(ContradaError, ValueError):
     """An overlay cannot be set up or joined, or a frame from the network is invalid; the message names the fault."""
+
+
+class BrokerError(ContradaError, ValueError):
+    """A broker refuses a command or a frame; the message names the fault."""

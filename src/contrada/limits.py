@@ -31,6 +31,7 @@ DEFAULTS = MappingProxyType(
         "pattern_bytes": (4_096, "bytes in a LIKE pattern"),
         "expansion": (100, "bytes out of each compressed byte"),
         "frame_bytes": (1 << 20, "bytes in one frame between peers"),
+        "link_frame_bytes": (1 << 28, "bytes in one frame between brokers"),
         "note_peers": (256, "addresses of peers in one note"),
         "peer_links": (512, "outgoing connections of one peer"),
         "peer_dials": (300, "outgoing connections of one peer opened in a minute"),

@@ -12,7 +12,7 @@ from contrada.covering.slots import Profile
 from contrada.cql2.queries import Asked, bound_predicate
 from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
 from contrada.matching.names import Name, check_name
-from contrada.model import Filter
+from contrada.model import Filter, Predicate
 from contrada.model.implication import MAX_COMPARED_PAIRS
 from contrada.simplification.simplifying import simplify
 
@@ -77,6 +77,14 @@ class CoveringIndex:
     def forwarded(self) -> set[Key]:
         """The keys of subscriptions that were forwarded to neighbours."""
         return {key for key, member in self._members.items() if member.forwarded}
+
+    def is_forwarded(self, key: Key) -> bool:
+        """Return True if a subscription was forwarded to neighbours."""
+        return self._members[key].forwarded
+
+    def predicate(self, key: Key) -> Predicate:
+        """Return the predicate of a subscription, as it is filed."""
+        return Predicate(self._members[key].parts)
 
     @property
     def work(self) -> tuple[int, int]:

@@ -42,15 +42,27 @@ class Names:
     def append(self, name: Name) -> int:
         """Add a name; return its row."""
         row = self._count
-        if not self._segments or not isinstance(self._segments[-1], list):
-            self._starts.append(row)
-            self._segments.append([])
-        self._segments[-1].append(name)
-        self._rows[name] = row
+        last = self._segments[-1] if self._segments else None
+        if name == row and (last is None or (isinstance(last, range) and last.stop == row)):
+            self._append_row(row)  # default keys take no memory
+        else:
+            if not isinstance(last, list):
+                self._starts.append(row)
+                self._segments.append([])
+            self._segments[-1].append(name)
+            self._rows[name] = row
         self._count += 1
         if isinstance(name, int) and self.free <= name < DEFAULT_NUMBER_LIMIT:
             self.free = name + 1
         return row
+
+    def _append_row(self, row: int) -> None:
+        """Add a name that equals its row to the range of such names, or begin one."""
+        if self._segments:
+            self._segments[-1] = range(self._segments[-1].start, row + 1)
+        else:
+            self._starts.append(row)
+            self._segments.append(range(row, row + 1))
 
     def extend(self, names: Any) -> int:
         """Add the distinct names of an Arrow array or a range; return the first row."""

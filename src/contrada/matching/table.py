@@ -27,7 +27,7 @@ from contrada.matching.store import storage
 from contrada.matching.store.levels import Store, grown
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
-from contrada.matching.table_simplification import Progress, simplify_table
+from contrada.matching.table_simplification import Progress, recalled, simplify_table
 from contrada.matching.template import BoundTemplate, bind_template
 from contrada.model import Predicate
 from contrada.simplification.simplifying import Simplification
@@ -211,6 +211,23 @@ class ForwardingTable(MatchingTable):
                 raise UnknownKeyError(f"no subscription has the key {key!r}")
             text = self._sources.find(row)
         return str(predicate_of(snapshot, self._store.encoder, row, self._crs)) if text is None else text
+
+    def predicates(self) -> Iterator[tuple[Name, Predicate]]:
+        """Yield the key and the predicate of each live subscription, oldest first; the table is packed before.
+
+        >>> table = ForwardingTable()
+        >>> key = table.subscribe("ops-team", "NOT (severity < 3)", key="k17")
+        >>> dict(table.predicates())
+        {'k17': <Predicate severity >= 3>}
+        """
+        with self._store.lock:
+            self._store.pack()
+            snapshot, crs = self._store.snapshot, dict(self._crs)
+        rows = snapshot.living()
+        if len(rows):
+            found = recalled(snapshot, self._store.encoder, crs, list(rows.reshape(-1, 1)))
+            for row, filters in zip(rows.tolist(), found, strict=True):
+                yield self._keys[row], Predicate(filters)
 
     def keys_of(self, rows: NDArray[np.int64]) -> list[Name]:
         """Return the keys of the subscriptions in `rows`, the rows of an answer by subscription.

@@ -28,9 +28,9 @@ def simplify_table(
     snapshot = store.snapshot
     rows = snapshot.living()
     subscribers = snapshot.owners(rows)
-    recalled = _recalled(snapshot, store.encoder, crs, list(rows.reshape(-1, 1)))
+    found = recalled(snapshot, store.encoder, crs, list(rows.reshape(-1, 1)))
     report = Simplification()
-    for done, (parts, one, changed) in enumerate(simplified_groups(recalled)):
+    for done, (parts, one, changed) in enumerate(simplified_groups(found)):
         report = report.plus(one)
         if changed:
             row = int(rows[done])
@@ -49,7 +49,7 @@ def simplified_subscribers(
     subscribers = snapshot.owners(rows)
     groups = _by_subscriber(rows, subscribers)
     done = 0
-    found = simplified_groups(_recalled(snapshot, encoder, crs, groups))
+    found = simplified_groups(recalled(snapshot, encoder, crs, groups))
     for group, (parts, one, _) in zip(groups, found, strict=True):
         yield int(subscribers[np.searchsorted(rows, group[0])]), Predicate(parts), one
         done += len(group)
@@ -63,7 +63,7 @@ def _by_subscriber(rows: NDArray[np.int64], subscribers: NDArray[Any]) -> list[N
     return np.split(rows[order], np.flatnonzero(np.diff(subscribers[order])) + 1) if len(rows) else []
 
 
-def _recalled(
+def recalled(
     snapshot: Snapshot, encoder: MessageEncoder, crs: Mapping[str, Crs | None], groups: list[NDArray[np.int64]]
 ) -> Iterator[list[Filter]]:
     """Yield the filters of each group of subscription rows, rebuilt for many groups at a time; `snapshot` is packed."""

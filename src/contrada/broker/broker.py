@@ -1,0 +1,253 @@
+"""Broker: commands in, effects out; no clock, no sockets, no disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from contrada.arguments import checks_methods
+from contrada.broker import advertising, connecting, frames, routing, subscribing, taking
+from contrada.broker.effects import CloseLink, Effect, RecordKey
+from contrada.broker.forwarding import LinkOptions
+from contrada.broker.link import Link, Phase
+from contrada.broker.messages import Messages
+from contrada.broker.records import restored
+from contrada.broker.seen import DEFAULT_WINDOW, Seen
+from contrada.broker.state import State
+from contrada.broker.telling import apply_change
+from contrada.broker.topology import cycle_through, forget_paths, learn_paths
+from contrada.broker.wire import decode
+from contrada.cql2.queries import Asked
+from contrada.errors import BrokerError, UnknownKeyError
+from contrada.matching.names import Name
+
+COMMANDS_PER_ACK = 64  # at most; the rest is acknowledged on the next tick
+DEFAULT_OPTIONS = LinkOptions()
+
+
+class LinkView(NamedTuple):
+    """A link as others may see it: what it forwards, suppresses and keeps until the neighbour has it."""
+
+    neighbour: str
+    phase: str
+    told: int
+    suppressed: int
+    taken: int
+    unacknowledged: int
+    behind: tuple[str, ...]
+
+
+@checks_methods("subscribe", "unsubscribe", "advertise", "unadvertise", "publish", "link_up", "link_down", "unlink")
+class Broker:
+    """One broker of an acyclic network.
+
+    Every command returns effects, to be done in order. `incarnation` is any number that the broker has not had before:
+    it changes when the broker starts without its state. A broker that lost its state is given the neighbours that it
+    had as `expected`; it keeps messages until they have told it what they want. Ids of the latest `window` messages are
+    remembered, and none of those is delivered or forwarded twice.
+
+    >>> import pyarrow as pa
+    >>> broker = Broker("north", incarnation=1)
+    >>> [type(effect).__name__ for effect in broker.subscribe("ann", "floods", "severity >= 3")]
+    ['Persist']
+    >>> messages = pa.table({"severity": [1, 4]})
+    >>> deliver = broker.publish(messages, ids=["m1", "m2"])[-1]
+    >>> deliver.client, deliver.ids, deliver.keys
+    ('ann', ('m2',), (('floods',),))
+    """
+
+    def __init__(
+        self,
+        id: str,
+        incarnation: int,
+        *,
+        expected: Collection[str] = (),
+        window: int = DEFAULT_WINDOW,
+        advertises: bool = False,
+    ) -> None:
+        self._state = State(id, incarnation, Seen(window), advertises)
+        self._state.expected = set(expected)
+        self._state.note_self()
+
+    @classmethod
+    def restore(
+        cls, records: Mapping[RecordKey, Any], *, window: int = DEFAULT_WINDOW, advertises: bool = False
+    ) -> Broker:
+        """Return the broker that made `records` durable; its links are down."""
+        broker = cls.__new__(cls)
+        broker._state = restored(records, window, advertises)
+        return broker
+
+    @property
+    def id(self) -> str:
+        """The name of the broker in the network."""
+        return self._state.id
+
+    def __len__(self) -> int:
+        """Return the number of subscriptions, of clients and of neighbours."""
+        return len(self._state.entries)
+
+    # --- commands of clients ---
+
+    def subscribe(self, client: str, key: Name, what: Asked) -> list[Effect]:
+        """Add a client's subscription, or replace the one with the same key."""
+        subscribing.subscribe(self._state, client, key, what)
+        return self._state.take_effects()
+
+    def unsubscribe(self, key: Name) -> list[Effect]:
+        """Remove a client's subscription; raise UnknownKeyError for an unknown key."""
+        subscribing.unsubscribe(self._state, key)
+        return self._state.take_effects()
+
+    def advertise(self, client: str, key: Name, what: Asked) -> list[Effect]:
+        """Announce what a client will publish, or replace the announcement with the same key."""
+        advertising.advertise(self._state, client, key, what)
+        return self._state.take_effects()
+
+    def unadvertise(self, key: Name) -> list[Effect]:
+        """Remove an announcement; raise UnknownKeyError for an unknown key."""
+        advertising.unadvertise(self._state, key)
+        return self._state.take_effects()
+
+    def publish(self, messages: Any, ids: Sequence[str], publisher: str | None = None) -> list[Effect]:
+        """Publish rows of an Arrow table; a message whose id was seen before goes nowhere."""
+        routing.publish(self._state, publisher, Messages.of(messages, ids))
+        return self._state.take_effects()
+
+    # --- commands of the host ---
+
+    def link_up(self, neighbour: str, options: LinkOptions = DEFAULT_OPTIONS) -> list[Effect]:
+        """A connection to a neighbour is there; `options` count when the link is new."""
+        if neighbour == self.id:
+            raise BrokerError(f"broker {self.id!r} cannot be its own neighbour")
+        connecting.link_up(self._state, neighbour, options)
+        return self._state.take_effects()
+
+    def link_down(self, neighbour: str) -> list[Effect]:
+        """The connection to a neighbour is gone; what it has not acknowledged is kept."""
+        self._link(neighbour).forget_connection()
+        return self._state.take_effects()
+
+    def unlink(self, neighbour: str, reason: str = "the link was removed") -> list[Effect]:
+        """Remove a link for good, on both sides if the neighbour can be reached."""
+        connecting.close(self._state, self._link(neighbour), reason, removed=True)
+        return self._state.take_effects()
+
+    def stop_waiting(self) -> list[Effect]:
+        """After a loss of state: do not wait any longer for neighbours that do not come back."""
+        self._state.expected.clear()
+        self._state.note_self()
+        routing.release(self._state)
+        return self._state.take_effects()
+
+    def tick(self) -> list[Effect]:
+        """Some time has passed: acknowledge, and merge what is to be merged."""
+        for link in self._state.links.values():
+            connecting.answer(self._state, link)
+            apply_change(self._state, link, link.forwarding.settle())
+        return self._state.take_effects()
+
+    def receive(self, neighbour: str, frame: frames.Frame | bytes) -> list[Effect]:
+        """Take a frame from a neighbour. A bad one closes the link with a reason and changes nothing else.
+
+        Frames that arrive after a link was closed are ignored.
+        """
+        link = self._state.links.get(neighbour)
+        if link is not None and link.phase is not Phase.DOWN:
+            try:
+                self._take(link, decode(frame) if isinstance(frame, bytes) else frame)
+            except BrokerError as error:
+                connecting.close(self._state, link, str(error))
+        return self._state.take_effects()
+
+    # --- views ---
+
+    def links(self) -> list[LinkView]:
+        """Return the links: what each forwards and suppresses."""
+        found = []
+        for link in self._state.links.values():
+            told = sum(1 for _ in link.forwarding.told())
+            sizes = told, len(link.forwarding) - told, len(link.rows), len(link.outbox) + len(link.waiting)
+            found.append(LinkView(link.name, link.phase.value, *sizes, tuple(sorted(link.paths))))
+        return found
+
+    # --- frames ---
+
+    def _link(self, neighbour: str) -> Link:
+        if neighbour not in self._state.links:
+            raise UnknownKeyError(f"broker {self.id!r} has no link to {neighbour!r:.60}")
+        return self._state.links[neighbour]
+
+    def _take(self, link: Link, frame: frames.Frame) -> None:
+        """Take a frame; raise BrokerError, before anything changes, if it is wrong."""
+        state = self._state
+        if isinstance(frame, frames.Hello):
+            connecting.greet(state, link, frame)
+        elif isinstance(frame, frames.Close):
+            self._closed(link, frame)
+        elif link.phase is not Phase.UP:
+            raise BrokerError("a frame before the greeting")
+        elif isinstance(frame, frames.Command):
+            self._take_command(link, frame)
+        else:
+            _SIGNALS[type(frame)](state, link, frame)
+
+    def _closed(self, link: Link, frame: frames.Close) -> None:
+        self._state.add_effect(CloseLink(link.name, frame.reason, frame.removed))
+        link.forget_connection()
+        if frame.removed:
+            connecting.forget_link(self._state, link)
+
+    def _take_command(self, link: Link, command: frames.Command) -> None:
+        """Take the next command of a neighbour; one that was taken before changes nothing."""
+        if command.number <= link.received:
+            return
+        if command.number != link.received + 1:
+            raise BrokerError(f"command {command.number} follows command {link.received}")
+        _COMMANDS[type(command)](self._state, link, command)
+        link.received = command.number
+        if link.received - link.answered >= COMMANDS_PER_ACK:
+            connecting.answer(self._state, link)
+        self._state.note_link(link)
+
+
+def _reach(state: State, link: Link, command: frames.Reach) -> None:
+    connecting.check_paths(link, command.paths)
+    cycle = cycle_through(state, link, command.paths)
+    if cycle is not None:
+        connecting.close(state, *cycle, removed=True)
+    if cycle is None or cycle[0] is not link:
+        learn_paths(state, link, command.paths)
+
+
+def _in_step(state: State, link: Link, _: frames.InStep) -> None:
+    link.is_heard = True
+    if link.name in state.expected:
+        state.expected.discard(link.name)
+        state.note_self()
+        routing.release(state)
+
+
+def _publish(state: State, link: Link, command: frames.Publish) -> None:
+    if len(command.ids) != command.messages.num_rows:
+        raise BrokerError(f"publish: {len(command.ids)} ids for {command.messages.num_rows} messages")
+    routing.take(state, link, Messages(command.ids, command.messages))
+
+
+_SIGNALS: dict[type[Any], Callable[[State, Link, Any], None]] = {
+    frames.Ack: lambda state, link, frame: connecting.acknowledge(state, link, frame.number),
+    frames.Held: connecting.take_held,
+    frames.Show: connecting.show,
+    frames.Shown: connecting.take_shown,
+}
+_COMMANDS: dict[type[Any], Callable[[State, Link, Any], None]] = {
+    frames.Subscribe: taking.take_subscription,
+    frames.Advertise: taking.take_advertisement,
+    frames.Unsubscribe: taking.drop,
+    frames.Rename: taking.rename,
+    frames.InStep: _in_step,
+    frames.Refuse: taking.pass_refusal,
+    frames.Reach: _reach,
+    frames.Unreach: lambda state, link, command: forget_paths(state, link, command.brokers),
+    frames.Publish: _publish,
+}

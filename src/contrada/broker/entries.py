@@ -1,0 +1,82 @@
+"""Entries: all subscriptions of a broker in one ForwardingTable, with what the broker knows of each beside it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.matching.answer import ManyMatches
+from contrada.matching.names import Name
+from contrada.matching.table import ForwardingTable
+from contrada.model import Predicate
+
+FIRST_ROWS = 64
+COLUMNS = np.dtype([("number", "i8"), ("digest", "i8"), ("theirs", "i8"), ("interface", "i4")])
+
+
+class Entry(NamedTuple):
+    """What a broker knows of a subscription.
+
+    `number` is its id on the links to others; `theirs` its id at the neighbour that it came from, -1 for a client's.
+    """
+
+    number: int
+    digest: int
+    theirs: int
+    interface: int
+
+
+class Entries:
+    """Subscriptions by row of the table, in the order in which they arrived; numbers grow with rows."""
+
+    def __init__(self) -> None:
+        self._table = ForwardingTable()
+        self._columns = np.zeros(FIRST_ROWS, COLUMNS)
+        self._rows = 0
+        self.keys: dict[int, Name] = {}  # of clients' subscriptions, by row
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def add(self, entry: Entry, predicate: Predicate) -> int:
+        """Add a subscription and return its row; an error of the table changes nothing."""
+        row = self._table.subscribe(entry.interface, predicate)
+        assert row == self._rows, "default keys are rows"
+        if row == len(self._columns):
+            self._columns = np.concatenate([self._columns, np.zeros(row, COLUMNS)])
+        self._columns[row] = entry
+        self._rows += 1
+        return row
+
+    def remove(self, row: int) -> None:
+        """Remove a subscription."""
+        self._table.unsubscribe(row)
+        self.keys.pop(row, None)
+
+    def __getitem__(self, row: int) -> Entry:
+        return Entry(*self._columns[row].item())
+
+    def rename(self, row: int, theirs: int) -> None:
+        """Give a neighbour's subscription another id of the neighbour."""
+        self._columns["theirs"][row] = theirs
+
+    def row_of(self, number: int) -> int | None:
+        """Return the row of a live subscription; None if there is none."""
+        row = int(np.searchsorted(self._columns["number"][: self._rows], number))
+        is_found = row < self._rows and self._columns["number"][row] == number and row in self._table
+        return row if is_found else None
+
+    def interfaces_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the interface of each subscription in `rows`."""
+        found: NDArray[np.int32] = self._columns["interface"][rows]
+        return found
+
+    def match(self, messages: Any) -> ManyMatches:
+        """Match messages in columns; the answer is by subscription."""
+        return self._table.match_many(messages, by="subscription")
+
+    def predicates(self) -> list[tuple[Entry, Predicate]]:
+        """Return all live subscriptions with their predicates, oldest first."""
+        return [(self[int(row)], predicate) for row, predicate in self._table.predicates()]

@@ -1,0 +1,134 @@
+"""The frames that neighbours exchange.
+
+Commands are numbered from 1 on in each direction of a link. The receiver takes each number once, in order, and
+acknowledges from time to time; the sender keeps what is not acknowledged and sends it again when the link comes back.
+Greetings and comparisons of what both sides hold have no number: they begin anew with each connection.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from contrada.model import Predicate
+
+VERSION = 1
+NOT_IN_STEP = -1  # as the last number sent: the receiver must first be told what it should hold
+Path: TypeAlias = tuple[str, ...]  # brokers from a neighbour to a broker beyond it
+
+
+class FrameBase(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+    """A frame of the protocol."""
+
+
+class Hello(FrameBase, frozen=True):
+    """The first frame of each side: who it is, where both directions stand, and which brokers are behind it."""
+
+    version: int
+    broker: str
+    incarnation: int  # changes when a broker loses its state
+    knows: int | None  # the receiver's incarnation, as far as the sender remembers
+    received: int
+    sent: int
+    acknowledged: int
+    behind: tuple[Path, ...]
+
+
+class Close(FrameBase, frozen=True):
+    """The sender closes the link; with `removed` for good."""
+
+    reason: str
+    removed: bool = False
+
+
+class Ack(FrameBase, frozen=True):
+    """All commands up to a number have arrived."""
+
+    number: int
+
+
+class Held(FrameBase, frozen=True):
+    """Digests of what the sender holds from the receiver, one for each bucket."""
+
+    digests: tuple[int, ...]
+
+
+class Show(FrameBase, frozen=True):
+    """Ask what is held in these buckets."""
+
+    buckets: tuple[int, ...]
+
+
+class Shown(FrameBase, frozen=True):
+    """What is held in buckets that were asked for: ids and digests."""
+
+    buckets: tuple[int, ...]
+    ids: tuple[int, ...]
+    digests: tuple[int, ...]
+
+
+class Command(FrameBase, frozen=True):
+    """A numbered frame."""
+
+    number: int
+
+
+class Subscribe(Command, frozen=True):
+    """Send me the messages that satisfy a predicate."""
+
+    id: int
+    predicate: Predicate
+    digest: int
+
+
+class Advertise(Subscribe, frozen=True):
+    """Messages that satisfy a predicate may come from me."""
+
+
+class Unsubscribe(Command, frozen=True):
+    """Forget a subscription or an advertisement."""
+
+    id: int
+
+
+class Rename(Command, frozen=True):
+    """Something that the receiver holds has a new id."""
+
+    old: int
+    new: int
+
+
+class InStep(Command, frozen=True):
+    """The receiver holds everything that it should hold; what is superfluous is withdrawn next."""
+
+
+class Refuse(Command, frozen=True):
+    """The sender could not take the receiver's subscription `id`."""
+
+    id: int
+    reason: str
+
+
+class Reach(Command, frozen=True):
+    """There are further brokers behind the sender."""
+
+    paths: tuple[Path, ...]
+
+
+class Unreach(Command, frozen=True):
+    """Some brokers are not behind the sender any more."""
+
+    brokers: tuple[str, ...]
+
+
+class Publish(Command, frozen=True):
+    """Messages in columns, one row for each id."""
+
+    ids: tuple[str, ...]
+    messages: pa.RecordBatch
+
+
+AnyCommand: TypeAlias = Subscribe | Advertise | Unsubscribe | Rename | InStep | Refuse | Reach | Unreach | Publish
+Frame: TypeAlias = Hello | Close | Ack | Held | Show | Shown | AnyCommand

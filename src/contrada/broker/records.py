@@ -1,0 +1,131 @@
+"""Restore a broker from the records that it had made durable."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import structs
+
+from contrada.broker import frames
+from contrada.broker.advertising import concerns
+from contrada.broker.change import Change
+from contrada.broker.effects import RecordKey
+from contrada.broker.entries import Entry
+from contrada.broker.forwarding import Forwarding
+from contrada.broker.link import Link
+from contrada.broker.seen import Seen
+from contrada.broker.state import State
+from contrada.broker.telling import apply_change
+from contrada.errors import BrokerError
+from contrada.model import Predicate
+
+Parts = Mapping[str, Mapping[Any, Any]]  # records by kind, and by the rest of their keys
+
+
+def restored(records: Mapping[RecordKey, Any], window: int, advertises: bool) -> State:
+    """Return the state that was made durable; links are down."""
+    parts: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
+    for (kind, *rest), value in records.items():
+        parts[str(kind)][tuple(rest)] = value
+    if () not in parts["broker"]:
+        raise BrokerError("the records have no broker")
+    own = parts["broker"][()]
+    state = State(own.id, own.incarnation, Seen(window), advertises)
+    state.counter, state.expected = own.counter, set(own.expected)
+    for (name,), record in sorted(parts["link"].items(), key=lambda item: item[1].interface):
+        _restore_link(state, name, record, parts)
+    predicates = _restore_subscriptions(state, parts)
+    _restore_advertisements(state, parts)
+    for link in state.links.values():
+        _restore_forwarding(state, link, predicates, {id for name, id in parts["forwarded"] if name == link.name})
+    state.seen.add([id for (id,), _ in sorted(parts["seen"].items(), key=lambda item: item[1])])
+    state.seen.count = max(parts["seen"].values(), default=-1) + 1
+    state.held = {place: held for (place,), held in sorted(parts["held"].items())}
+    return state
+
+
+def _restore_link(state: State, name: str, record: Any, parts: Parts) -> None:
+    """Restore a link, but not what was told over it."""
+    link = state.new_link(name, record.options)
+    for field in ("incarnation", "received", "sent", "acknowledged", "is_in_step", "is_heard"):
+        setattr(link, field, getattr(record, field))
+    link.refused = set(record.refused)
+    link.paths = {path[-1]: path for path in parts["paths"].get((name,), ())}
+    link.outbox.extend(command for _, command in _of_link(parts["outbox"], name))
+    link.waiting = [(getattr(frames, kind), fields) for _, (kind, fields) in _of_link(parts["waiting"], name)]
+
+
+def _of_link(records: Mapping[Any, Any], name: str) -> list[tuple[int, Any]]:
+    """Return the numbered records of a link, in order."""
+    return sorted(
+        ((number, value) for (owner, number), value in records.items() if owner == name), key=lambda one: one[0]
+    )
+
+
+def _restore_subscriptions(state: State, parts: Parts) -> dict[int, Predicate]:
+    """Restore the table; return the predicates by number."""
+    theirs = {number: id for (_, id), number in parts["theirs"].items()}
+    predicates = {}
+    for (number,), record in sorted(parts["subscription"].items()):
+        predicates[number] = record.predicate
+        link = state.links.get(record.owner) if record.key is None else None
+        interface = state.interface_of_client(record.owner) if link is None else link.interface
+        row = state.entries.add(Entry(number, record.digest, theirs.get(number, -1), interface), record.predicate)
+        if link is None:
+            state.rows[record.key], state.entries.keys[row] = row, record.key
+        else:
+            link.rows[theirs[number]] = row
+    return predicates
+
+
+def _restore_advertisements(state: State, parts: Parts) -> None:
+    """Restore advertisements, under the interfaces that their owners have now."""
+    for (number,), record in sorted(parts["advertisement"].items()):
+        advertisement, link = record.advertisement, None
+        if advertisement.key is None:
+            link = state.links[record.owner]
+            link.advertised[advertisement.theirs] = number
+        else:
+            state.advertised[advertisement.key] = number
+        interface = state.interface_of_client(record.owner) if link is None else link.interface
+        state.advertisements[number] = structs.replace(advertisement, interface=interface)
+
+
+def _restore_forwarding(state: State, link: Link, predicates: Mapping[int, Predicate], told: set[int]) -> None:
+    """Restore what concerns a neighbour and what it was told.
+
+    What was told comes first, then the rest, each in the order of arrival: then the same subscriptions cover the same
+    others as before. Should there be a difference all the same, the neighbour is told.
+    """
+    rows = {number: row for number in predicates if (row := state.entries.row_of(number)) is not None}
+    concerned = {
+        number: predicates[number]
+        for number, row in rows.items()
+        if state.entries[row].interface != link.interface and concerns(state, link, predicates[number])
+    }
+    announced = {
+        number: advertisement.predicate
+        for number, advertisement in state.advertisements.items()
+        if advertisement.interface != link.interface
+    }
+    _refill(state, link, link.forwarding, concerned, told - announced.keys(), frames.Subscribe)
+    _refill(state, link, link.advertising, announced, told & announced.keys(), frames.Advertise)
+
+
+def _refill(
+    state: State,
+    link: Link,
+    forwarding: Forwarding,
+    predicates: Mapping[int, Predicate],
+    told: set[int],
+    kind: type[frames.Command],
+) -> None:
+    """Add predicates to an empty Forwarding, those that were told first."""
+    for number in sorted(predicates, key=lambda number: (number not in told, number)):
+        forwarding.add(number, predicates[number])
+    forwarding.settle()
+    now = dict(forwarding.told())
+    forward = tuple((id, now[id]) for id in sorted(now.keys() - told))
+    apply_change(state, link, Change(forward, tuple(sorted(told - now.keys()))), kind)

@@ -1,0 +1,117 @@
+"""Route messages: to the clients whose subscriptions they satisfy, and to the neighbours beyond which somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from contrada.broker.advertising import advertised_table
+from contrada.broker.connecting import compare
+from contrada.broker.effects import Deliver, Rejected
+from contrada.broker.frames import Publish
+from contrada.broker.link import Link
+from contrada.broker.messages import Messages
+from contrada.broker.state import State
+from contrada.errors import ContradaError
+from contrada.geometry import Rejection
+from contrada.geometry.faults import FaultCode
+
+Integers = NDArray[np.int64]
+
+
+def publish(state: State, publisher: str | None, messages: Messages) -> None:
+    """Route a client's messages; with advertisements only those that it has announced."""
+    if state.advertises:
+        messages = _announced(state, publisher, messages)
+    take(state, None, messages, publisher)
+
+
+def _announced(state: State, publisher: str | None, messages: Messages) -> Messages:
+    """Return the messages that satisfy an advertisement of their publisher; the others are rejected."""
+    interface = None if publisher is None else state.clients.get(publisher, -1)
+    answer = advertised_table(state, interface).match_many(messages.columns)
+    is_announced = np.diff(answer.offsets) > 0
+    if is_announced.all():
+        return messages
+    known = {item.row: item for item in answer.rejected}
+    reason = "the publisher has no advertisement that the message satisfies"
+    rows = np.flatnonzero(~is_announced).tolist()
+    bad = tuple(known.get(row) or Rejection(row, reason, FaultCode.VALUE) for row in rows)
+    state.add_effect(Rejected(publisher, bad))
+    return messages.chosen(np.flatnonzero(is_announced).tolist())
+
+
+def take(state: State, link: Link | None, messages: Messages, publisher: str | None = None) -> None:
+    """Route messages from a neighbour, or from a client; while this broker does not know whom to, keep them."""
+    is_released = not state.expected if link is None else state.is_released(link)
+    if is_released:
+        _route(state, link, messages, publisher)
+        return
+    state.hold(None if link is None else link.name, messages)
+
+
+def release(state: State) -> None:
+    """Go on with what waited for neighbours to tell what a lost state held."""
+    for link in state.links.values():
+        compare(state, link)
+    for neighbour, messages in map(structs.astuple, state.take_held()):
+        take(state, None if neighbour is None else state.links.get(neighbour), messages)
+
+
+def _route(state: State, origin: Link | None, messages: Messages, publisher: str | None) -> None:
+    """Match messages that are new here, and send them where they are wanted."""
+    fresh = state.seen.fresh(messages.ids)
+    if not fresh:
+        return
+    messages = messages.chosen(fresh)
+    _note_seen(state, messages.ids)
+    try:
+        answer = state.entries.match(messages.columns)
+    except ContradaError as error:  # of the batch as a whole
+        state.add_effect(Rejected(publisher, tuple(Rejection(row, str(error), FaultCode.VALUE) for row in fresh)))
+        return
+    if answer.rejected:
+        rows = tuple(item._replace(row=fresh[item.row]) for item in answer.rejected)
+        state.add_effect(Rejected(publisher, rows))
+    if not len(answer.rows):
+        return
+    owners = np.repeat(np.arange(len(answer)), np.diff(answer.offsets))
+    interfaces = state.entries.interfaces_of(answer.rows)
+    is_left = np.ones(len(interfaces), bool)
+    for link in state.links.values():
+        is_for_link = interfaces == link.interface
+        is_left &= ~is_for_link
+        if link is origin or not is_for_link.any():
+            continue
+        wanted = messages.chosen(np.unique(owners[is_for_link]).tolist())
+        state.command(link, Publish, wanted.ids, wanted.columns)
+    if is_left.any():
+        for delivery in _deliveries(state, messages, owners[is_left], interfaces[is_left], answer.rows[is_left]):
+            state.add_effect(delivery)
+
+
+def _deliveries(
+    state: State, messages: Messages, owners: Integers, interfaces: NDArray[Any], rows: Integers
+) -> Iterator[Deliver]:
+    """Yield what each client gets: rows of messages, and the keys of the subscriptions that each satisfies."""
+    order = np.argsort(interfaces, kind="stable")  # messages of a client stay in their order
+    cuts = np.flatnonzero(np.diff(interfaces[order])) + 1
+    keys = state.entries.keys
+    for part in np.split(order, cuts):
+        client = state.interfaces[int(interfaces[part[0]])]
+        found: dict[int, list[Any]] = {}
+        for owner, row in zip(owners[part].tolist(), rows[part].tolist(), strict=True):
+            found.setdefault(owner, []).append(keys[row])
+        yield Deliver(client, messages, tuple(found), tuple(map(tuple, found.values())))
+
+
+def _note_seen(state: State, ids: tuple[str, ...]) -> None:
+    """Add ids to those seen, in memory and for the store."""
+    for place, id in enumerate(ids, state.seen.count):
+        state.note(place, "seen", id)
+    for id in state.seen.add(ids):
+        state.note(None, "seen", id)

@@ -1,0 +1,117 @@
+"""Frames and records as bytes: MessagePack, regions as WKB, messages as Arrow streams; anything else is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from contrada.broker.frames import Frame
+from contrada.cql2 import parse
+from contrada.doors import input_errors, reason_of
+from contrada.errors import BrokerError
+from contrada.geometry import Point, Region, RelationSet
+from contrada.limits import check_limit
+from contrada.model import Constraint, Filter, Predicate
+
+LARGEST_INTEGER = 1 << 63  # of MessagePack
+POINT, REGION = 0, 1
+
+
+def encode(frame: Frame) -> bytes:
+    """Return the bytes of a frame.
+
+    >>> from contrada.broker.frames import Ack
+    >>> decode(encode(Ack(7)))
+    Ack(number=7)
+    """
+    return _ENCODER.encode(frame)
+
+
+def decode(data: bytes) -> Frame:
+    """Return the frame in `data`; raise BrokerError if there is none."""
+    try:
+        check_limit("link_frame_bytes", len(data), "a frame")
+        return _DECODER.decode(data)
+    except input_errors(KeyError, TypeError, IndexError) as error:
+        raise BrokerError(f"not a frame of this protocol: {reason_of(error)}") from error
+
+
+def digest_of(predicate: Predicate, is_advertisement: bool = False) -> int:
+    """Return 63 bits that tell predicates apart, and subscriptions from advertisements."""
+    person = b"advertisement" if is_advertisement else b"subscription"
+    content = _ENCODER.encode(_filters(predicate))
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8, person=person).digest(), "big") >> 1
+
+
+def _filters(predicate: Predicate) -> list[list[Any]]:
+    return [[_constraint(constraint) for constraint in part.constraints] for part in predicate.filters]
+
+
+def _constraint(constraint: Constraint) -> list[Any]:
+    """Return a constraint as attribute, operator and value, or as CQL2 text if its value has no plain form."""
+    operator, value = constraint.operator, constraint.value
+    if isinstance(operator, RelationSet) and isinstance(value, Region | Point):
+        kind = REGION if isinstance(value, Region) else POINT
+        crs = None if value.crs is None else str(value.crs)
+        return [constraint.attribute, operator.mask, kind, value.to_wkb(), crs]
+    items = value if type(value) is tuple else (value,)
+    if constraint.kind is not None or not all(_is_plain(item) for item in items):
+        return [str(constraint)]
+    return [constraint.attribute, operator, value, constraint.casei, constraint.accenti]
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is int:
+        return -LARGEST_INTEGER <= value < LARGEST_INTEGER
+    return value is None or type(value) in (float, str, bool)
+
+
+def _read_predicate(filters: Any) -> Predicate:
+    return Predicate([Filter([_read_constraint(*parts) for parts in part]) for part in filters])
+
+
+def _read_constraint(attribute: str, operator: Any = None, *rest: Any) -> Constraint:
+    if operator is None:
+        ((constraint,),) = parse(attribute)
+        return constraint
+    if isinstance(operator, int):
+        kind, data, crs = rest
+        value = (Region if kind == REGION else Point).from_wkb(data, crs=crs)
+        return Constraint(attribute, RelationSet.from_mask(operator), value)
+    value, casei, accenti = rest
+    return Constraint(
+        attribute, operator, tuple(value) if isinstance(value, list) else value, casei=casei, accenti=accenti
+    )
+
+
+def _encode_own(value: Any) -> Any:
+    if isinstance(value, Predicate):
+        return _filters(value)
+    if isinstance(value, pa.RecordBatch):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, value.schema) as writer:
+            writer.write_batch(value)
+        return memoryview(sink.getvalue())
+    raise NotImplementedError(f"no form on the wire for {type(value).__name__}")
+
+
+def _decode_own(kind: type, value: Any) -> Any:
+    if kind is Predicate:
+        return _read_predicate(value)
+    if kind is pa.RecordBatch:
+        return _read_batch(value)
+    raise NotImplementedError(f"no form on the wire for {kind.__name__}")
+
+
+def _read_batch(data: bytes) -> pa.RecordBatch:
+    with pa.ipc.open_stream(data) as reader:
+        batch = reader.read_next_batch()
+        batch.validate(full=True)
+    return batch
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_own)
+_DECODER: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame, dec_hook=_decode_own)
