@@ -146,14 +146,13 @@ class CandidateTree:
     def _corners(self, mask: int, box: Box, reverse: bool) -> tuple[list[float], list[float]] | None:
         """Return bounds of the last coordinates, the boxes, of filters that may be found; None if there are none."""
         related = self._admitted_by_any(mask, reverse)
-        xmin, ymin, xmax, ymax = box
         low, high = [-inf] * 4, [inf] * 4
         if related & ~(AROUND if reverse else WITHIN) == 0:  # boxes of rows contain the query's
-            low = [-xmin, -ymin, xmax, ymax]
+            low = slots.corners(box)
         elif not related & DISJOINT_BIT:
-            low = [-xmax, -ymax, xmin, ymin]
+            low = slots.corners((box[2], box[3], box[0], box[1]))  # boxes meet
         if related & ~(WITHIN if reverse else AROUND) == 0:
-            high = [-xmin, -ymin, xmax, ymax]
+            high = slots.corners(box)
         return (low, high) if related else None
 
     def _admitted_by_any(self, mask: int, reverse: bool) -> int:

@@ -21,8 +21,8 @@ class CoverGraph:
 
     def make_room(self, number: int) -> None:
         """Make room for subscription `number`."""
-        more = number + 1 - len(self._heads)
-        if more > 0:
+        if number >= len(self._heads):
+            more = number + 1 - len(self._heads) + len(self._heads) // 8  # some room for the next ones
             self._heads.extend([NONE] * more)
             for edges in (self._parents, self._nexts, self._prevs):
                 edges.extend([NONE] * (self.k * more))

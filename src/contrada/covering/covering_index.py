@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 from contrada.arguments import checks_methods
 from contrada.covering.cover_graph import CoverGraph
 from contrada.covering.filter_index import FilterIndex
 from contrada.covering.members import Subscribed, Unsubscribed
-from contrada.covering.packing import Packed, packed_covers, unpack
 from contrada.covering.slots import Profile
 from contrada.cql2.queries import Asked, bound_predicate
 from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
@@ -81,7 +80,7 @@ class CoveringIndex:
 
     def predicate(self, key: Key) -> Predicate:
         """Return the predicate of a subscription, simplified; raise UnknownKeyError if the key is unknown."""
-        return Predicate(map(unpack, self._parts(self._number(key))))
+        return Predicate(self._part(number) for number in self._filters(self._number(key)))
 
     @property
     def work(self) -> tuple[int, int]:
@@ -124,9 +123,8 @@ class CoveringIndex:
         """Return the numbers of the filters of a subscription."""
         return self._several.get(member) or (member,)
 
-    def _parts(self, member: int) -> list[Packed]:
-        """Return the filters of a subscription, packed."""
-        return [self._index.packed(number) for number in self._filters(member)]
+    def _part(self, number: int) -> Filter:
+        return self._index.profile(number).part
 
     def _add(self, key: Key, profiles: list[Profile]) -> int:
         """Add the filters of a new subscription; return its number."""
@@ -189,42 +187,51 @@ class CoveringIndex:
         """
         pivot = profiles[0]
         if len(profiles) > 1:  # the filter with the fewest constraints is the hardest to cover
-            pivot = min(profiles, key=lambda profile: len(profile.part))
-        parts = [profile.packed for profile in profiles]
+            pivot = min(profiles, key=lambda profile: len(profile.items))
         seen = {member}
-        for number in self._index.may_cover(pivot):
-            owner = self._owners.get(number, number)
-            if owner in seen or not packed_covers(self._index.packed(number), pivot.packed):
-                continue
-            seen.add(owner)
-            if len(parts) > 1 and not _cover(self._parts(owner), parts):
-                continue
-            is_earlier = member is None or self._arrivals[owner] < self._arrivals[member]
-            if is_earlier or not _cover(parts, self._parts(owner)):
-                yield owner
+        for numbers in self._index.may_cover(pivot):
+            for number in numbers:
+                owner = self._owners.get(number, number)
+                if owner in seen or not self._index.is_covering(number, pivot):
+                    continue
+                seen.add(owner)
+                if len(profiles) > 1 and not self._covers(owner, profiles):
+                    continue
+                is_earlier = member is None or self._arrivals[owner] < self._arrivals[member]
+                if is_earlier or not self._is_covered(owner, profiles):
+                    yield owner
 
     def _forwarded_under(self, profiles: list[Profile]) -> list[int]:
         """Return the forwarded subscriptions that a new one, which nothing covers, covers."""
-        parts = [profile.packed for profile in profiles]
         found: dict[int, bool] = {}
         for profile in profiles:
-            for number in self._index.may_be_covered(profile):
-                if self._is_forwarded[number]:
-                    owner = self._owners.get(number, number)
-                    if owner not in found:
-                        found[owner] = _cover(parts, self._parts(owner))
+            for numbers in self._index.may_be_covered(profile):
+                for number in numbers:
+                    if self._is_forwarded[number]:
+                        owner = self._owners.get(number, number)
+                        if owner not in found:
+                            found[owner] = self._is_covered(owner, profiles)
         return [owner for owner, is_covered in found.items() if is_covered]
 
-    def _keys_of(self, members: Iterable[int]) -> tuple[Key, ...]:
+    def _covers(self, member: int, profiles: list[Profile]) -> bool:
+        """Return True if each filter of `profiles` is covered by one of a subscription."""
+        numbers = self._filters(member)
+        if len(numbers) * len(profiles) > MAX_COMPARED_PAIRS:
+            return {profile.part for profile in profiles} <= {self._part(number) for number in numbers}
+        covering = self._index.is_covering
+        return all(any(covering(number, profile) for number in numbers) for profile in profiles)
+
+    def _is_covered(self, member: int, profiles: list[Profile]) -> bool:
+        """Return True if each filter of a subscription is covered by one of `profiles`."""
+        numbers = self._filters(member)
+        if len(numbers) * len(profiles) > MAX_COMPARED_PAIRS:
+            return {self._part(number) for number in numbers} <= {profile.part for profile in profiles}
+        is_covered = self._index.is_covered
+        return all(any(is_covered(number, profile) for profile in profiles) for number in numbers)
+
+    def _keys_of(self, members: list[int]) -> tuple[Key, ...]:
         keys = (self._keys[member] for member in members)
         return tuple(key for key in keys if key is not None)
-
-
-def _cover(first: list[Packed], second: list[Packed]) -> bool:
-    """Return True if each filter of `second` is covered by one of `first`; very many are compared by equality."""
-    if len(first) * len(second) > MAX_COMPARED_PAIRS:
-        return set(map(unpack, first)).issuperset(map(unpack, second))
-    return all(any(packed_covers(one, other) for one in first) for other in second)
 
 
 def _filed(what: Asked) -> tuple[Filter, ...]:

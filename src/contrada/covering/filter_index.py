@@ -9,7 +9,7 @@ import numpy as np
 
 from contrada.covering import slots
 from contrada.covering.candidate_tree import ANY_REGION, LEAF_ROWS, CandidateTree
-from contrada.covering.packing import Packed, packed_covers, unpack
+from contrada.covering.packing import Packed, items_cover, unpack
 
 
 class FilterIndex:
@@ -67,31 +67,34 @@ class FilterIndex:
 
     def profile(self, number: int) -> slots.Profile:
         """Return the profile of the filter with `number`."""
+        return slots.Profile.of_packed(self.packed(number))
+
+    def is_covering(self, number: int, profile: slots.Profile) -> bool:
+        """Return True if the filter with `number` covers the filter of `profile`."""
         packed = self.packed(number)
-        return slots.Profile(unpack(packed), packed)
+        return packed == profile.packed or items_cover(unpack(packed), profile.items)
+
+    def is_covered(self, number: int, profile: slots.Profile) -> bool:
+        """Return True if the filter of `profile` covers the filter with `number`."""
+        packed = self.packed(number)
+        return packed == profile.packed or items_cover(profile.items, unpack(packed))
 
     def covering(self, profile: slots.Profile) -> Iterator[int]:
         """Yield the numbers of the filters that cover the filter of `profile`."""
-        return (number for number in self.may_cover(profile) if packed_covers(self.packed(number), profile.packed))
+        return (number for number in _once(self.may_cover(profile)) if self.is_covering(number, profile))
 
     def covered(self, profile: slots.Profile) -> Iterator[int]:
         """Yield the numbers of the filters that the filter of `profile` covers."""
-        return (number for number in self.may_be_covered(profile) if packed_covers(profile.packed, self.packed(number)))
+        return (number for number in _once(self.may_be_covered(profile)) if self.is_covered(number, profile))
 
-    def may_cover(self, profile: slots.Profile) -> Iterator[int]:
-        """Yield numbers of filters, each once, among them all that cover the filter of `profile`."""
-        seen = set[int]()
+    def may_cover(self, profile: slots.Profile) -> Iterator[list[int]]:
+        """Yield numbers of filters, among them all that cover the filter of `profile`; numbers may repeat."""
         for attribute in sorted(profile.attributes):
             for tree in list(self._led_by.get(attribute, ())):
-                for numbers in self._may_cover(tree, profile):
-                    for number in numbers:
-                        if number not in seen:
-                            seen.add(number)
-                            yield number
+                if tree.attributes <= profile.attributes:
+                    yield from self._may_cover(tree, profile)
 
     def _may_cover(self, tree: CandidateTree, profile: slots.Profile) -> Iterator[list[int]]:
-        if not tree.attributes <= profile.attributes:
-            return
         low: list[float] = []
         for slot in tree.scalar_slots:
             pair = profile.pair(slot)
@@ -103,16 +106,11 @@ class FilterIndex:
         for mask, box in regions:
             yield from tree.find(low, high, mask, box, False, self._counters)
 
-    def may_be_covered(self, profile: slots.Profile) -> Iterator[int]:
-        """Yield numbers of filters, each once, among them all that the filter of `profile` covers."""
-        what, seen = profile.described, set[int]()
+    def may_be_covered(self, profile: slots.Profile) -> Iterator[list[int]]:
+        """Yield numbers of filters, among them all that the filter of `profile` covers; numbers may repeat."""
         for tree in list(self._trees.values()):
             if profile.attributes <= tree.attributes:
-                for numbers in self._may_be_covered(tree, what):
-                    for number in numbers:
-                        if number not in seen:
-                            seen.add(number)
-                            yield number
+                yield from self._may_be_covered(tree, profile.described)
 
     def _may_be_covered(self, tree: CandidateTree, what: slots.FiledFilter) -> Iterator[list[int]]:
         """Yield filters of a tree below a point of `what`; slots that `what` does not have may hold anything."""
@@ -121,3 +119,13 @@ class FilterIndex:
         for point in what.points:
             high = [inf if at is None else point[at] for at in positions]
             yield from tree.find([-inf] * len(high), high, mask, box, True, self._counters)
+
+
+def _once(batches: Iterator[list[int]]) -> Iterator[int]:
+    """Yield the numbers of all batches, each once."""
+    seen = set[int]()
+    for numbers in batches:
+        for number in numbers:
+            if number not in seen:
+                seen.add(number)
+                yield number

@@ -1,8 +1,9 @@
 """Packed filters: the constraints of a filter as bytes, which take a fraction of the memory of the objects.
 
-An item is one constraint as plain values. Of scalars and text it has the attribute, the form, the operator, the operand
-and the folding; of regions and points the attribute, REGION or POINT, the mask, the CRS, and the arrays or coordinates.
-Most items are compared as they are: equal ones, intervals of numbers, and regions by their exact relation.
+An item is one constraint as plain values. Of scalars and text it has the attribute, the kind of the operand, the
+operator, the operand and the folding; of regions and points the attribute, REGION or POINT, the mask, the CRS, and the
+region, its arrays as bytes, or the coordinates. Most items are compared as they are: equal ones, intervals of numbers,
+and regions by their exact relation.
 """
 
 from __future__ import annotations
@@ -11,60 +12,77 @@ import marshal
 import pickle
 from functools import lru_cache
 from math import inf
+from struct import Struct
 from typing import Any
 
+from contrada.codes import PRESENT, TEXT
 from contrada.geometry import Crs, Point, Region, RelationSet
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import relate_pair
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI
 from contrada.model.implication import are_compared, covers, each_covers
-from contrada.model.values import EXACT_INTEGERS, NUMBER
+from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER
 
-REGION, POINT = -1, -2  # in place of the form of a scalar
-PICKLED = 4  # beside the folding: the operand is no plain value, but a time or a decimal
-PLAIN = frozenset([str, int, float, bool, type(None)])  # marshal would take dates of NumPy for bytes
+REGION, POINT = -1, -2  # in place of the kind of an operand
+PICKLED, OBJECT = 100, 101  # an operand as bytes, such as a time; a whole constraint, on a registered type
 MARSHAL_VERSION = 2  # later versions write references, so that equal items need not have equal bytes
 MAX_PACKED_BYTES = 1 << 14  # larger regions stay objects, which keep their edge index from search to search
 Item = tuple[Any, ...]
-Packed = bytes | Filter  # a filter stays as it is if a constraint of it has a large region or a registered type
+Packed = bytes | list[Item]  # items stay as they are if a region is large or a type is registered
 Cut = tuple[float, int]  # as in contrada.model.pieces: just below (0) or above (1) a number
 BEGIN, END = (-inf, -1), (inf, 2)
+_KINDS = {int: NUMBER, float: NUMBER, bool: BOOLEAN, str: TEXT, type(None): PRESENT}
+_BOX = Struct("=4d")
 _COVERING: list[list[int]] = covering_relations().tolist()
 
 
-def pack(part: Filter) -> Packed:
-    """Return a filter as `unpack` takes it.
+def items_of(part: Filter) -> list[Item]:
+    """Return the constraints of a filter as items; regions are the objects themselves."""
+    return [_item_of(constraint) for constraint in part.constraints]
+
+
+def pack(items: list[Item]) -> Packed:
+    """Return the items of a filter as `unpack` takes them.
 
     >>> box = Region.box(0, 0, 1, 1)
     >>> part = Filter([Constraint("severity", ">=", 3), Constraint("area", RelationSet.S_WITHIN, box)])
-    >>> unpack(pack(part)) == part, len(pack(part))
-    (True, 191)
+    >>> packed = pack(items_of(part))
+    >>> filter_of(unpack(packed)) == part, len(packed)
+    (True, 196)
     """
-    items = []
-    for constraint in part.constraints:
-        item = _item_of(constraint)
-        if item is None:
-            return part
-        items.append(item)
-    return marshal.dumps(items, MARSHAL_VERSION)
+    plain = []
+    for item in items:
+        if item[1] == REGION and isinstance(item[4], Region):
+            item = (*item[:4], *item[4]._packed())
+            if len(item[4]) > MAX_PACKED_BYTES:
+                return items
+        elif item[1] == OBJECT:
+            return items
+        plain.append(item)
+    return marshal.dumps(plain, MARSHAL_VERSION)
 
 
-def unpack(packed: Packed) -> Filter:
-    """Return the filter that was packed: its constraints in the same order, with the same values."""
-    return packed if isinstance(packed, Filter) else Filter(map(_restored, marshal.loads(packed)))
+def unpack(packed: Packed) -> list[Item]:
+    """Return the items that were packed."""
+    if isinstance(packed, list):
+        return packed
+    items: list[Item] = marshal.loads(packed)
+    return items
 
 
-def packed_covers(first: Packed, second: Packed) -> bool:
-    """Return True if each constraint of `first` covers one of `second`, as `filter_covers` of the filters does."""
-    if isinstance(first, Filter) or isinstance(second, Filter):
-        return filter_covers(unpack(first), unpack(second))
-    if first == second:
-        return True
-    ours, theirs = marshal.loads(first), marshal.loads(second)
-    if not are_compared(ours, theirs):
-        return filter_covers(unpack(first), unpack(second))
-    return each_covers(ours, theirs, _item_covers)
+def filter_of(items: list[Item]) -> Filter:
+    """Return the filter with these items: its constraints in the same order, with the same values."""
+    return Filter(map(_constraint_of, items))
+
+
+def box_of(item: Item) -> tuple[float, float, float, float]:
+    """Return the box of the region or point of an item."""
+    if item[1] == POINT:
+        return item[4], item[5], item[4], item[5]
+    value = item[4]
+    box: tuple[float, float, float, float] = _BOX.unpack_from(value) if type(value) is bytes else value.bounds
+    return box
 
 
 def filter_covers(first: Filter, second: Filter) -> bool:
@@ -79,43 +97,57 @@ def filter_covers(first: Filter, second: Filter) -> bool:
     return each_covers(first.constraints, second.constraints, covers)
 
 
-def _item_of(constraint: Constraint) -> Item | None:
-    """Return a constraint as plain values; None if it has to stay as it is."""
+def items_cover(first: list[Item], second: list[Item]) -> bool:
+    """Return True if each constraint of `first` covers one of `second`, as `filter_covers` of the filters does."""
+    if not are_compared(first, second):
+        return filter_covers(filter_of(first), filter_of(second))
+    return each_covers(first, second, _item_covers)
+
+
+def _item_of(constraint: Constraint) -> Item:
     attribute, operator, value = constraint.attribute, constraint.operator, constraint.value
-    if isinstance(operator, str):
-        if constraint.kind is not None:
-            return None
-        folding = constraint.casei * CASEI | constraint.accenti * ACCENTI
-        if type(value) not in PLAIN and not (type(value) is tuple and PLAIN.issuperset(map(type, value))):
-            value, folding = pickle.dumps(value), folding | PICKLED
-        return attribute, constraint._test.form, operator, value, folding
-    crs = None if value.crs is None else str(value.crs)
-    if isinstance(value, Point):
-        return attribute, POINT, operator.mask, crs, value.x, value.y
-    packed = value._packed()
-    return (attribute, REGION, operator.mask, crs, *packed) if len(packed[0]) <= MAX_PACKED_BYTES else None
+    if not isinstance(operator, str):
+        crs = None if value.crs is None else str(value.crs)
+        if isinstance(value, Point):
+            return attribute, POINT, operator.mask, crs, value.x, value.y
+        return attribute, REGION, operator.mask, crs, value
+    if constraint.kind is not None:
+        return attribute, OBJECT, constraint
+    folding = constraint.casei * CASEI | constraint.accenti * ACCENTI
+    kind = _KINDS.get(type(value))
+    if kind is None and type(value) is tuple and _KINDS.keys() >= set(map(type, value)):
+        kind = _KINDS[type(value[0])]
+    if kind is None:
+        return attribute, PICKLED, operator, pickle.dumps(value), folding
+    return attribute, kind, operator, value, folding
 
 
-def _restored(item: Item) -> Constraint:
+def _constraint_of(item: Item) -> Constraint:
     """Return the constraint of an item."""
-    attribute, form, operator, value, *rest = item
-    if form < 0:
-        kind = "region" if form == REGION else "point"
-        return Constraint._restored(attribute, RelationSet.from_mask(operator), _geometry(item), False, False, kind)
-    (folding,) = rest
-    if folding & PICKLED:
+    attribute, kind, operator = item[:3]
+    if kind == OBJECT:
+        constraint: Constraint = operator
+        return constraint
+    if kind < 0:
+        name = "region" if kind == REGION else "point"
+        return Constraint._restored(attribute, RelationSet.from_mask(operator), _geometry(item), False, False, name)
+    value, folding = item[3:]
+    if kind == PICKLED:
         value = pickle.loads(value)
     return Constraint._restored(attribute, operator, value, bool(folding & CASEI), bool(folding & ACCENTI), None)
 
 
-@lru_cache(maxsize=1024)
-def _recalled(item: Item) -> Constraint:
-    """Return a constraint that is equal to the item's: many filters have the same few constants."""
-    return _restored(item)
+_recalled = lru_cache(maxsize=1024)(_constraint_of)  # equal to the item's: many filters have the same few constants
+
+
+def _geometry(item: Item) -> Region | Point:
+    """Return the region or point of an item."""
+    value: Any = item[4]
+    return value if isinstance(value, Region) else _unpacked_geometry(item)
 
 
 @lru_cache(maxsize=256)
-def _geometry(item: Item) -> Region | Point:
+def _unpacked_geometry(item: Item) -> Region | Point:
     """Return the region or point of an item; the latest ones are kept, with their arrays."""
     crs = item[3] if item[3] is None else Crs(item[3])
     return Point(item[4], item[5], crs=crs) if item[1] == POINT else Region._unpacked(item[4:], crs)
@@ -125,20 +157,26 @@ def _item_covers(first: Item, second: Item) -> bool:
     """Return True if every message that satisfies the constraint of `second` satisfies that of `first`."""
     if first[0] != second[0]:
         return False
-    if first == second:
+    kind, other = first[1], second[1]
+    if kind < 0 and other < 0:
+        if first[3] == second[3]:
+            admitted = _COVERING[first[2]][second[2]]
+            return admitted != 0 and admitted >> relate_pair(_geometry(second), _geometry(first)) & 1 != 0
+    elif first == second:
         return True
-    if first[1] == NUMBER and second[1] == NUMBER:
-        ours, theirs = _ends(first[2], first[3]), _ends(second[2], second[3])
+    elif kind == NUMBER and other == NUMBER:
+        ours, theirs = number_ends(first[2], first[3]), number_ends(second[2], second[3])
         if ours is not None and theirs is not None:
             return ours[0] <= theirs[0] and theirs[1] <= ours[1]
-    elif first[1] < 0 and second[1] < 0 and first[3] == second[3]:
-        admitted = _COVERING[first[2]][second[2]]
-        return admitted != 0 and admitted >> relate_pair(_geometry(second), _geometry(first)) & 1 != 0
-    return covers(_recalled(first), _recalled(second))
+    return covers(*(_constraint_of(item) if item[1] < 0 else _recalled(item) for item in (first, second)))
 
 
-def _ends(operator: str, value: Any) -> tuple[Cut, Cut] | None:
-    """Return the ends of an interval of doubles; None if it is another test or empty, or a number is no double."""
+def number_ends(operator: str, value: Any) -> tuple[Cut, Cut] | None:
+    """Return the ends of an interval of doubles; None if it is another test or empty, or a number is no double.
+
+    >>> number_ends(">", 3), number_ends("between", (1, 2.5)), number_ends("!=", 3)
+    (((3, 1), (inf, 2)), ((1, 0), (2.5, 1)), None)
+    """
     if type(value) is tuple:
         if operator != "between":
             return None

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from itertools import product
 from typing import NamedTuple
 
-from contrada.codes import BACKWARDS, DISJOINT_BIT, INTERVAL, NOT, PATTERN, PRESENT, TEXT
-from contrada.covering.packing import Packed, pack
-from contrada.geometry import Point, RelationSet
+from contrada.codes import BACKWARDS, DISJOINT_BIT, NOT, PATTERN, PRESENT, TEXT
+from contrada.covering.packing import Item, Packed, box_of, filter_of, items_of, number_ends, pack, unpack
+from contrada.geometry import RelationSet
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI, Operand, Test, folding
 from contrada.model.operators import NULLS
@@ -50,7 +51,7 @@ class Pieces:
 
     __slots__ = ("by_form", "inexact", "patterns")
 
-    def __init__(self, constraints: list[Constraint]) -> None:
+    def __init__(self, constraints: Iterable[Constraint]) -> None:
         self.by_form: dict[AttributeForm, list[Piece] | None] = {}  # None: without order, left to the exact comparison
         self.inexact: set[AttributeForm] = set()  # slots in which some numbers are too long for pieces
         self.patterns: dict[AttributeForm, list[Test]] = {}
@@ -81,57 +82,68 @@ class Profile:
     and for slots of another form, the pieces of all constraints are collected.
     """
 
-    __slots__ = ("_collected", "_described", "_packed", "_pairs", "_scalars", "attributes", "part", "regions")
+    __slots__ = ("_collected", "_described", "_packed", "_pairs", "_part", "attributes", "items", "regions")
 
-    def __init__(self, part: Filter, packed: Packed | None = None) -> None:
-        self.part = part
+    def __init__(self, part: Filter) -> None:
+        self._part: Filter | None = part
+        self._packed: Packed | None = None
+        self._take(items_of(part))
+
+    @classmethod
+    def of_packed(cls, packed: Packed) -> Profile:
+        """Return the profile of a packed filter; no object of the filter is made unless it is needed."""
+        made = cls.__new__(cls)
+        made._part, made._packed = None, packed
+        made._take(unpack(packed))
+        return made
+
+    def _take(self, items: list[Item]) -> None:
+        self.items = items
         self.regions: dict[str, list[tuple[int, Box]]] = {}
-        self.attributes: set[str] = set()
-        self._scalars: list[Constraint] = []
         self._pairs: dict[Slot, Pair | None] = {}  # cache: several trees ask for the same slot
         self._collected: Pieces | None = None
         self._described: FiledFilter | None = None
-        self._packed = packed
-        is_quick = True
-        for constraint in part.constraints:
-            attribute, operator = constraint.attribute, constraint.operator
-            is_quick = is_quick and attribute not in self.attributes
-            self.attributes.add(attribute)
-            if isinstance(operator, RelationSet):
-                self.regions.setdefault(attribute, []).append((operator.mask, _box(constraint)))
-            else:
-                self._scalars.append(constraint)
-        if is_quick and len(self.regions) <= 1:
-            self._describe_quickly()
+        filed: list[tuple[Slot, Pair]] = []
+        for item in items:
+            if item[1] < 0:
+                self.regions.setdefault(item[0], []).append((item[2], box_of(item)))
+            elif (simple := _simple_slot(item)) is not None:
+                filed.append(simple)
+        self.attributes = {item[0] for item in items}
+        if len(filed) + len(self.regions) == len(items) == len(self.attributes) and len(self.regions) <= 1:
+            self._describe_quickly(filed)
+
+    @property
+    def part(self) -> Filter:
+        """The filter."""
+        if self._part is None:
+            self._part = filter_of(self.items)
+        return self._part
 
     @property
     def packed(self) -> Packed:
         """The filter, packed."""
         if self._packed is None:
-            self._packed = pack(self.part)
+            self._packed = pack(self.items)
         return self._packed
 
-    def _describe_quickly(self) -> None:
-        """Describe a filter with one constraint per attribute and one region, if its other constraints are simple."""
-        filed = []
-        for constraint in self._scalars:
-            simple = _simple_slot(constraint)
-            if simple is None:
-                return
-            filed.append(simple)
+    def _describe_quickly(self, filed: list[tuple[Slot, Pair]]) -> None:
+        """Describe a filter with one constraint per attribute, at most one region, and simple slots for the others."""
         filed.sort()
         self._pairs.update(filed)
-        region = self._first_region()
         slots = [slot for slot, _ in filed]
-        if region is not None:
-            slots.append(region[0])
-        _, mask, box = region or (None, 0, NO_BOX)
-        self._described = FiledFilter(tuple(slots), _points([], filed, region), mask, box)
+        point = [coordinate for _, pair in filed for coordinate in pair]
+        mask, box = 0, NO_BOX
+        for attribute, ((mask, box),) in self.regions.items():
+            slots.append((FAR if mask & DISJOINT_BIT else NEAR, attribute, 0))
+            point += () if mask & DISJOINT_BIT else corners(box)
+        self._described = FiledFilter(tuple(slots), [point], mask, box)
 
     @property
     def _pieces(self) -> Pieces:
         if self._collected is None:
-            self._collected = Pieces(self._scalars)
+            scalars = (one for one in self.part.constraints if not isinstance(one.operator, RelationSet))
+            self._collected = Pieces(scalars)
         return self._collected
 
     @property
@@ -227,23 +239,28 @@ class Profile:
         return [value for value in named or () if isinstance(value, bytes)]
 
 
-def _simple_slot(constraint: Constraint) -> tuple[Slot, Pair] | None:
-    """Return the slot of an interval of numbers or times, or of one text, with its coordinates; None for all others."""
-    if constraint.kind is not None or constraint.operator in NULLS or constraint.long_numbers:
-        return None
-    form, asks, low, high, _, _ = constraint._test
-    if asks != INTERVAL:
-        return None
-    if form < BOOLEAN:
-        if low is not None and high is not None and not low <= high:
+def _simple_slot(item: Item) -> tuple[Slot, Pair] | None:
+    """Return the slot of an interval of doubles, or of one text, with its coordinates; None for all others."""
+    attribute, kind = item[:2]
+    if kind == NUMBER:
+        ends = number_ends(item[2], item[3])
+        if ends is None:
             return None
-        least = -math.inf if low is None else _height(form, (1, low.operand, int(low.is_open)))
-        most = math.inf if high is None else _height(form, (1, high.operand, int(not high.is_open)))
-        return (RANGE, constraint.attribute, form), (-least, most)
-    if low is None or low != high or not TEXT <= form < BACKWARDS:
+        (low, above), (high, beyond) = ends
+        least = math.nextafter(low, math.inf) if above == 1 else low  # as `_height`
+        most = math.nextafter(high, math.inf) if beyond == 1 else high
+        return (RANGE, attribute, NUMBER), (-least, most)
+    if kind != TEXT or item[2] != "=":
         return None
-    code = _code(form, low.operand)
-    return (EQUAL, constraint.attribute, form), (-code, code)
+    form = TEXT + item[4]
+    code = _code(form, encode_text(fold(item[3], bool(item[4] & CASEI), bool(item[4] & ACCENTI))))
+    return (EQUAL, attribute, form), (-code, code)
+
+
+def corners(box: Box) -> list[float]:
+    """Return the coordinates of a box: larger ones contain more."""
+    xmin, ymin, xmax, ymax = box
+    return [-xmin, -ymin, xmax, ymax]
 
 
 def region_in(signature: Signature) -> str | None:
@@ -257,8 +274,7 @@ def _points(
     """Return the points of a filter, one per choice of values; larger coordinates cover more."""
     tail = [coordinate for _, pair in sorted(ranges) for coordinate in pair]
     if region is not None and region[0][0] == NEAR:
-        xmin, ymin, xmax, ymax = region[2]
-        tail += [-xmin, -ymin, xmax, ymax]
+        tail += corners(region[2])
     chosen = product(*(values for _, values in sorted(equal)))
     return [[*(coordinate for value in values for coordinate in (-value, value)), *tail] for values in chosen]
 
@@ -296,11 +312,3 @@ def _height(form: int, cut: Cut) -> float:
 
 def _text_height(text: bytes) -> float:
     return float(int.from_bytes(text[:TEXT_PREFIX_BYTES].ljust(TEXT_PREFIX_BYTES, b"\0"), "big"))
-
-
-def _box(constraint: Constraint) -> Box:
-    value = constraint.value
-    if isinstance(value, Point):
-        return value.x, value.y, value.x, value.y
-    box: Box = value.bounds
-    return box
