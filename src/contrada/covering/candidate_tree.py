@@ -124,6 +124,10 @@ class CandidateTree:
         `low` and `high` bound the coordinates of EQUAL and RANGE slots. The mask, or ANY_REGION, and the box are those
         of the query's region.
         """
+        if reverse:  # a dominated value is an equal one, and so is a dominating one
+            low[: self._equal] = [value if value < inf else -inf for value in high[: self._equal]]
+        else:
+            high[: self._equal] = low[: self._equal]
         if self.is_near:
             between = self._corners(mask, box, reverse)
             if between is None:

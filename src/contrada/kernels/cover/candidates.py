@@ -203,7 +203,10 @@ def may_reach(t, node, query):
     """Return True if a point below `node` may lie within the bounds of the query."""
     d = t.tops.shape[1]
     for i in range(d):
-        if t.tops[node, i] < query[i] or t.bottoms[node, i] > query[d + i]:
+        # An infinite bound is not compared: the bounds of the node need not be loaded.
+        if query[i] > -np.inf and t.tops[node, i] < query[i]:
+            return False
+        if query[d + i] < np.inf and t.bottoms[node, i] > query[d + i]:
             return False
     return True
 
@@ -277,7 +280,7 @@ def find_candidates(t, query, reverse, has_region, admitted_of, box_relations, s
     box_relations gives for these the relations that boxes may have. Returns the number of rows, at most as many as fit
     into `out`.
     """
-    count, height = 0, 0
+    d, count, height = t.tops.shape[1], 0, 0
     if t.state[NODES] > 0:
         stack[0] = 0
         height = 1
@@ -291,7 +294,11 @@ def find_candidates(t, query, reverse, has_region, admitted_of, box_relations, s
             leaf = np.int64(t.children[node, 0])
             count = search_leaf(t, leaf, query, reverse, has_region, admitted_of, box_relations, out, count, counters)
         else:  # larger values first, where covering points are more likely
-            stack[height] = t.children[node, 0]
-            stack[height + 1] = t.children[node, 1]
-            height += 2
+            dimension, value = t.dimensions[node], t.splits[node]
+            if query[dimension] <= value:
+                stack[height] = t.children[node, 0]
+                height += 1
+            if query[d + dimension] > value:
+                stack[height] = t.children[node, 1]
+                height += 1
     return count
