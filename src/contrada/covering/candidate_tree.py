@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.codes import CONTAINS, COVERED_BY, COVERS, DISJOINT_BIT, EQUALS, INSIDE
+from contrada.codes import CONTAINS, COVERS, DISJOINT_BIT, EQUALS
 from contrada.covering import slots
-from contrada.covering.slots import Box
+from contrada.covering.packing import WITHIN, Box
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import BOX_MASKS
 from contrada.kernels.cover.arrays import CandidateArrays
 
 LEAF_ROWS = 32
 FIRST_CANDIDATES = 8  # in the first search; each further search asks for eight times as many
-WITHIN = 1 << EQUALS | 1 << INSIDE | 1 << COVERED_BY
 AROUND = 1 << EQUALS | 1 << CONTAINS | 1 << COVERS
 ANY_REGION = -1  # in place of a query's mask: the regions of covering and covered filter are not compared
 # Relations of the covered region to the covering one under which one constraint covers the other, by the mask of a

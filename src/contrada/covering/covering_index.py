@@ -230,8 +230,8 @@ class CoveringIndex:
         return all(any(is_covered(number, profile) for profile in profiles) for number in numbers)
 
     def _keys_of(self, members: list[int]) -> tuple[Key, ...]:
-        keys = (self._keys[member] for member in members)
-        return tuple(key for key in keys if key is not None)
+        keys = [self._keys[member] for member in members]
+        return tuple(key for key in keys if key is not None) if keys else ()
 
 
 def _filed(what: Asked) -> tuple[Filter, ...]:

@@ -15,7 +15,7 @@ from math import inf
 from struct import Struct
 from typing import Any
 
-from contrada.codes import PRESENT, TEXT
+from contrada.codes import COVERED_BY, EQUALS, INSIDE, PRESENT, TEXT
 from contrada.geometry import Crs, Point, Region, RelationSet
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import relate_pair
@@ -26,9 +26,11 @@ from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER
 
 REGION, POINT = -1, -2  # in place of the kind of an operand
 PICKLED, OBJECT = 100, 101  # an operand as bytes, such as a time; a whole constraint, on a registered type
+WITHIN = 1 << EQUALS | 1 << INSIDE | 1 << COVERED_BY  # relations of a region to another that contains it
 MARSHAL_VERSION = 2  # later versions write references, so that equal items need not have equal bytes
 MAX_PACKED_BYTES = 1 << 14  # larger regions stay objects, which keep their edge index from search to search
 Item = tuple[Any, ...]
+Box = tuple[float, float, float, float]
 Packed = bytes | list[Item]  # items stay as they are if a region is large or a type is registered
 Cut = tuple[float, int]  # as in contrada.model.pieces: just below (0) or above (1) a number
 BEGIN, END = (-inf, -1), (inf, 2)
@@ -76,12 +78,12 @@ def filter_of(items: list[Item]) -> Filter:
     return Filter(map(_constraint_of, items))
 
 
-def box_of(item: Item) -> tuple[float, float, float, float]:
+def box_of(item: Item) -> Box:
     """Return the box of the region or point of an item."""
     if item[1] == POINT:
         return item[4], item[5], item[4], item[5]
     value = item[4]
-    box: tuple[float, float, float, float] = _BOX.unpack_from(value) if type(value) is bytes else value.bounds
+    box: Box = _BOX.unpack_from(value) if type(value) is bytes else value.bounds
     return box
 
 
@@ -101,7 +103,14 @@ def items_cover(first: list[Item], second: list[Item]) -> bool:
     """Return True if each constraint of `first` covers one of `second`, as `filter_covers` of the filters does."""
     if not are_compared(first, second):
         return filter_covers(filter_of(first), filter_of(second))
-    return each_covers(first, second, _item_covers)
+    for one in first:
+        attribute = one[0]
+        for other in second:
+            if other[0] == attribute and _item_covers(one, other):
+                break
+        else:
+            return False
+    return True
 
 
 def _item_of(constraint: Constraint) -> Item:
@@ -154,14 +163,14 @@ def _unpacked_geometry(item: Item) -> Region | Point:
 
 
 def _item_covers(first: Item, second: Item) -> bool:
-    """Return True if every message that satisfies the constraint of `second` satisfies that of `first`."""
-    if first[0] != second[0]:
-        return False
+    """Return True if every message that satisfies `second` satisfies `first`, constraints on one attribute."""
     kind, other = first[1], second[1]
     if kind < 0 and other < 0:
         if first[3] == second[3]:
             admitted = _COVERING[first[2]][second[2]]
-            return admitted != 0 and admitted >> relate_pair(_geometry(second), _geometry(first)) & 1 != 0
+            if admitted & ~WITHIN == 0 and not (admitted and _lies_within(box_of(second), box_of(first))):
+                return False
+            return admitted >> relate_pair(_geometry(second), _geometry(first)) & 1 != 0
     elif first == second:
         return True
     elif kind == NUMBER and other == NUMBER:
@@ -169,6 +178,10 @@ def _item_covers(first: Item, second: Item) -> bool:
         if ours is not None and theirs is not None:
             return ours[0] <= theirs[0] and theirs[1] <= ours[1]
     return covers(*(_constraint_of(item) if item[1] < 0 else _recalled(item) for item in (first, second)))
+
+
+def _lies_within(inner: Box, outer: Box) -> bool:
+    return inner[0] >= outer[0] and inner[1] >= outer[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
 
 
 def number_ends(operator: str, value: Any) -> tuple[Cut, Cut] | None:

@@ -15,7 +15,7 @@ from itertools import product
 from typing import NamedTuple
 
 from contrada.codes import BACKWARDS, DISJOINT_BIT, NOT, PATTERN, PRESENT, TEXT
-from contrada.covering.packing import Item, Packed, box_of, filter_of, items_of, number_ends, pack, unpack
+from contrada.covering.packing import Box, Item, Packed, box_of, filter_of, items_of, number_ends, pack, unpack
 from contrada.geometry import RelationSet
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI, Operand, Test, folding
@@ -29,7 +29,6 @@ EQUAL, RANGE, NEAR, FAR, OTHER = range(5)
 SEVERAL_REGIONS = 1  # form of an OTHER slot: the attribute has more regions than the indexed one
 MAX_FILED_VALUES = 16  # a filter with more values is indexed by its smallest and largest
 TEXT_PREFIX_BYTES = 6  # of a text; a double holds 6 bytes exactly
-Box = tuple[float, float, float, float]
 Slot = tuple[int, str, int]  # kind, attribute, form
 Signature = tuple[Slot, ...]  # sorted: EQUAL slots first
 AttributeForm = tuple[str, int]

@@ -93,6 +93,8 @@ class Constraint(Immutable):
     @property
     def columns(self) -> tuple[Column, ...]:
         """Columns of a template that are in the place of values."""
+        if type(self.value) is not tuple and type(self.value) is not Column:  # most constraints
+            return ()
         return tuple(item for item in self._items if isinstance(item, Column))
 
     @property
