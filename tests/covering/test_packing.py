@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import contrada as ct
 from contrada import Constraint, Filter, Point, Region, Relation, RelationSet
 from contrada.covering.packing import filter_of, items_cover, items_of, pack, unpack
-from contrada.geometry.relate import relate_pair
 from contrada.model.implication import covers
 from effort import examples
 from generators import scalars
@@ -102,9 +101,3 @@ def test_packed_filters_cover_as_their_constraints_do(first, second):
 @given(NUMERIC, NUMERIC)
 def test_packed_numbers_cover_as_their_constraints_do(first, second):
     assert items_cover(packed_and_unpacked(Filter([first])), items_of(Filter([second]))) == covers(first, second)
-
-
-@settings(max_examples=examples(400))
-@given(SPATIAL, SPATIAL)
-def test_a_pair_is_related_as_columns_are(first, second):
-    assert relate_pair(first.value, second.value) == ct.relate(first.value, second.value)

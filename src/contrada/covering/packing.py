@@ -15,10 +15,14 @@ from math import inf
 from struct import Struct
 from typing import Any
 
+import numpy as np
+
 from contrada.codes import COVERED_BY, EQUALS, INSIDE, PRESENT, TEXT
-from contrada.geometry import Crs, Point, Region, RelationSet
+from contrada.geometry import Crs, Point, Region, RelationSet, relate
+from contrada.geometry.column import KernelArrays
 from contrada.geometry.composition import covering_relations
-from contrada.geometry.relate import relate_pair
+from contrada.geometry.relate import relate_arrays
+from contrada.geometry.validation import arrays_of_one
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI
 from contrada.model.implication import are_compared, covers, each_covers
@@ -170,7 +174,7 @@ def _item_covers(first: Item, second: Item) -> bool:
             admitted = _COVERING[first[2]][second[2]]
             if admitted & ~WITHIN == 0 and not (admitted and _lies_within(box_of(second), box_of(first))):
                 return False
-            return admitted >> relate_pair(_geometry(second), _geometry(first)) & 1 != 0
+            return admitted >> _relation(second, first, admitted) & 1 != 0
     elif first == second:
         return True
     elif kind == NUMBER and other == NUMBER:
@@ -178,6 +182,22 @@ def _item_covers(first: Item, second: Item) -> bool:
         if ours is not None and theirs is not None:
             return ours[0] <= theirs[0] and theirs[1] <= ours[1]
     return covers(*(_constraint_of(item) if item[1] < 0 else _recalled(item) for item in (first, second)))
+
+
+def _relation(first: Item, second: Item, mask: int) -> int:
+    """Return the relation of two regions or points of one CRS; of two regions one in `mask` if theirs is in `mask`."""
+    if first[1] == REGION and second[1] == REGION:
+        return relate_arrays(_arrays(first), _arrays(second), mask)
+    return relate(_geometry(first), _geometry(second))
+
+
+def _arrays(item: Item) -> KernelArrays:
+    """Return the kernel arrays of a region; of a small one without making the object, which is not used again."""
+    if len(item) == 5 and type(item[4]) is bytes:
+        return arrays_of_one(np.frombuffer(item[4]))
+    region = _geometry(item)
+    assert isinstance(region, Region)
+    return region._kernel_arrays
 
 
 def _lies_within(inner: Box, outer: Box) -> bool:
