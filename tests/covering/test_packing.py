@@ -1,6 +1,6 @@
 """Packed filters come back as they were, and cover each other as their constraints do."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 
 import numpy as np
@@ -72,6 +72,20 @@ def test_a_constraint_comes_back(constraint):
     assert items_cover(items, items_of(both))
     assert items_cover(items_of(both), items)
     assert items_cover(packed_and_unpacked(Filter([constraint])), items)
+
+
+def test_a_time_that_cannot_be_pickled_stays_an_object():
+    class Zone(tzinfo):
+        def utcoffset(self, _):
+            return timedelta(hours=1)
+
+    own = Constraint("at", ">", datetime(2026, 1, 2, 1, tzinfo=Zone()))
+    plain = Constraint("at", ">", datetime(2026, 1, 2, tzinfo=UTC))
+    index = ct.CoveringIndex()
+    assert index.subscribe("own", own).forward
+    assert index.subscribe("plain", plain).covered_by == ("own",)
+    assert index.predicate("own").filters[0].constraints[0] is own
+    assert index.unsubscribe("own").forward == ("plain",)
 
 
 NUMERIC = st.one_of(
