@@ -25,10 +25,11 @@ ANY_REGION = -1  # in place of a query's mask: the regions of covering and cover
 # query and of a row: for a query that rows may cover, and (REVERSE) for a query that may cover rows.
 FORWARD = [covering_relations()[:, mask].copy() for mask in range(256)]
 REVERSE = [covering_relations()[mask].copy() for mask in range(256)]
-NO_BOX = np.zeros(4)
-Plan = tuple[list[int | None], bool]  # the coordinate of a query for each of the tree's, and whether regions compare
 FORWARD.append(np.full(256, 255, np.uint8))
 REVERSE.append(FORWARD[ANY_REGION])
+NO_BOX = np.zeros(4)
+MAX_PLANS = 64  # that a tree keeps
+Plan = tuple[list[int | None], bool]  # the coordinate of a query for each of the tree's, and whether regions compare
 
 
 class CandidateTree:
@@ -99,6 +100,8 @@ class CandidateTree:
     def plan_under(self, signature: slots.Signature) -> Plan:
         """Return how to search for filters that filters of another signature cover."""
         if signature not in self._plans:
+            if len(self._plans) == MAX_PLANS:
+                self._plans.clear()
             self._plans[signature] = self._plan_under(signature)
         return self._plans[signature]
 

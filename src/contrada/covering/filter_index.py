@@ -37,7 +37,7 @@ class FilterIndex:
 
     def add(self, number: int, profile: slots.Profile) -> None:
         """Add a filter under `number`."""
-        what = profile.described
+        what, packed = profile.described, profile.packed
         tree = self._trees.get(what.signature)
         if tree is None:
             tree = self._trees[what.signature] = CandidateTree(what.signature, self._leaf_rows)
@@ -45,7 +45,7 @@ class FilterIndex:
         tree.add(number, what)
         while len(self._packed) <= number:
             self._packed.append(None)
-        self._packed[number] = profile.packed
+        self._packed[number] = packed
         self._live += 1
 
     def remove(self, number: int) -> None:
