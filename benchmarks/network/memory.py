@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import contrada as ct
 from benchmarks.cover.mixed import buildings
-from benchmarks.network.work import filters_on
+from benchmarks.network.work import BUILDINGS, filters_on
 from benchmarks.report import Report
 from contrada.broker.entries import Entries, Entry
 
@@ -22,12 +22,12 @@ def grown(name: str, seed: int, count: int) -> float:
     """Return how many bytes beyond coordinates this process grows for each entry."""
     fill: Callable[[Iterable[ct.Filter]], Filled] = _fill_table if name == "table" else _fill_index
     ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 20)
-    read = buildings(Report(seed, False), count)
-    shapes = [read(place).to_wkb() for place in range(count)]  # before memory is looked at
+    read = buildings(Report(seed, False), BUILDINGS)
+    shapes = [read(10 * place).to_wkb() for place in range(BUILDINGS // 10)]  # before memory is looked at
     del read
 
     def building(place: int) -> ct.Region:
-        return ct.Region.from_wkb(shapes[place])
+        return ct.Region.from_wkb(shapes[place // 10])
 
     fill(filters_on(building, seed, WARM_UP, "apart"))
     before = resident()

@@ -15,25 +15,26 @@ from contrada.broker import Broker, Effect, LinkOptions, Send
 from contrada.broker.frames import Command, Frame
 
 SEVERITIES, KINDS = 10, 20
-WIDE_SHARE, WIDE_SIDE = 0.1, 0.02  # of subscriptions to whole blocks, and degrees: about two kilometres
+WIDE_SHARE, WIDE = 0.1, 0.01  # share of subscriptions to whole quarters, and half their side in degrees, about 1 km
+BUILDINGS = 1_000_000
 COMMANDS_PER_TICK = 1_000
 WORKLOADS = ("apart", "nested")
 
 
 def subscriptions(report: Report, count: int, workload: str) -> Iterator[ct.Filter]:
-    """Yield filters on a building, a severity and a kind; `nested`: a tenth ask for whole blocks and any severity."""
-    yield from filters_on(buildings(report, count), report.seed, count, workload)
+    """Yield filters on a building, a severity and a kind; `nested`: a tenth ask for whole quarters and any severity."""
+    yield from filters_on(buildings(report, BUILDINGS), report.seed, count, workload)
 
 
 def filters_on(read: Callable[[int], ct.Region], seed: int, count: int, workload: str) -> Iterator[ct.Filter]:
     """Yield such filters on the regions that `read` returns."""
     rng = np.random.default_rng((seed, count))
     kinds = KINDS if workload == "apart" else 2
-    for place in rng.permutation(count).tolist():
+    for place in rng.choice(BUILDINGS, count, replace=False).tolist():
         region, severity = read(place), int(rng.integers(SEVERITIES))
         if workload == "nested" and rng.random() < WIDE_SHARE:
-            x, y = rng.uniform(UNIVERSE[:2], UNIVERSE[2:]).tolist()
-            region, severity = ct.Region.box(x, y, x + WIDE_SIDE, y + WIDE_SIDE), 0
+            x, y, _, _ = region.bounds
+            region, severity = ct.Region.box(x - WIDE, y - WIDE, x + WIDE, y + WIDE), 0
         yield ct.Filter(
             [
                 ct.Constraint("area", ct.RelationSet.S_INTERSECTS, region),

@@ -179,6 +179,13 @@ class Merger:
         self._tidy(np.array(rows, np.int64))
         return Change(tuple(forward), tuple(withdrawn))
 
+    def members(self, id: int) -> tuple[int, ...]:
+        """Return the ids of the members for which the neighbour has filter `id`; none if it has no such filter."""
+        clusters = self._clusters
+        plain = [member for member, told in self._plain.items() if told == id]
+        rows = [row for row, told in clusters.ids.items() if told == id]
+        return tuple(plain + [self._members.ids[member] for row in rows for member in clusters.members[row]])
+
     # Members that leave
 
     def _leave(self) -> tuple[list[int], list[int]]:

@@ -82,14 +82,6 @@ class CoveringIndex:
         """Return the predicate of a subscription, simplified; raise UnknownKeyError if the key is unknown."""
         return Predicate(self._part(number) for number in self._filters(self._number(key)))
 
-    def is_forwarded(self, key: Key) -> bool:
-        """Return True if a subscription was forwarded to neighbours."""
-        return self._members[key].forwarded
-
-    def predicate(self, key: Key) -> Predicate:
-        """Return the predicate of a subscription, as it is filed."""
-        return Predicate(self._members[key].parts)
-
     @property
     def work(self) -> tuple[int, int]:
         """Nodes visited and points compared by all searches so far."""
