@@ -111,7 +111,7 @@ def _deliveries(
 
 def _note_seen(state: State, ids: tuple[str, ...]) -> None:
     """Add ids to those seen, in memory and for the store."""
-    for place, id in enumerate(ids, state.seen.count):
-        state.note(place, "seen", id)
-    for id in state.seen.add(ids):
-        state.note(None, "seen", id)
+    number, forgotten = state.seen.add(ids)
+    state.note(ids, "seen", number)
+    for old in forgotten:
+        state.note(None, "seen", old)
