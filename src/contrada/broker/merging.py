@@ -99,8 +99,11 @@ class Merger:
 
     A predicate may be merged if it has one filter, and this has one spatial constraint, on a region, that excludes the
     relation disjoint. Merged ones agree in their other constraints, in the attribute and in the CRS. All others are
-    forwarded as they are. Filters are merged if at least one of them has not been forwarded yet. Then merging takes no
-    more messages than forwarding each of them and withdrawing it later.
+    forwarded as they are.
+
+    Filters are merged if at least one of them has not been forwarded yet. A merged filter is replaced if members that
+    left leave too large an extra share, so members that come and go cause fewer messages than without merging only
+    where many regions overlap; the neighbour has fewer filters in any case.
 
     >>> from itertools import count
     >>> from contrada import parse
