@@ -77,13 +77,13 @@ def _route(state: State, origin: Link | None, messages: Messages, publisher: str
     if not len(answer.rows):
         return
     links = {link.interface: link for link in state.links.values()}
-    for interface, rows in _wanted(state, answer).items():
+    for interface, found in _wanted(state, answer).items():
         link = links.get(interface)
         if link is None:
-            keys = tuple(tuple(map(state.entries.keys.__getitem__, found)) for found in rows.values())
-            state.add_effect(Deliver(state.interfaces[interface], messages, tuple(rows), keys))
+            keys = tuple(tuple(map(state.entries.keys.__getitem__, asking)) for asking in found.values())
+            state.add_effect(Deliver(state.interfaces[interface], messages, tuple(found), keys))
         elif link is not origin:
-            chosen = messages.chosen(list(rows))
+            chosen = messages.chosen(list(found))
             state.command(link, Publish, chosen.ids, chosen.columns)
 
 
