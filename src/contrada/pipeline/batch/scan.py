@@ -42,9 +42,10 @@ from contrada.pipeline.spark_types import attribute_columns
 from contrada.pipeline.systems import frame_systems
 
 # Plan "auto" scans if there are at most MAX_MESSAGES, with MAX_BYTES, at least MIN_ROWS of subscriptions, and
-# ROWS_PER_MESSAGE of them for each message: then reading the rows takes longer than matching every chunk of them.
-MAX_MESSAGES, MAX_BYTES = 4096, 64 << 20
-MIN_ROWS, ROWS_PER_MESSAGE = 50_000, 50
+# ROWS_PER_MESSAGE of them for each message. Measured by `python -m benchmarks.spark --only scan`: compiling is faster
+# with 20,000 rows, scanning with 500,000, and both take about the same time with 100,000.
+MAX_MESSAGES, MAX_BYTES = 16_384, 64 << 20
+MIN_ROWS, ROWS_PER_MESSAGE = 50_000, 25
 
 
 @dataclass(frozen=True)
