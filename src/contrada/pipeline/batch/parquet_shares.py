@@ -72,7 +72,7 @@ class _Span(NamedTuple):
     stop: int
 
 
-class _StoredGroup(NamedTuple):
+class _RowSpan(NamedTuple):
     rows: int
     middle: int  # byte
 
@@ -141,12 +141,12 @@ def _spans(frame: DataFrame) -> list[_Span] | None:
     return found
 
 
-def _groups(path: str, columns: dict[str, Any]) -> list[_StoredGroup] | None:
+def _groups(path: str, columns: dict[str, Any]) -> list[_RowSpan] | None:
     """Return the row groups of a file; None if it has other columns, or columns whose names differ only by case."""
     try:
         with open(path, "rb") as file:
             found = [
-                _StoredGroup(group.rows, group.chunks[0].start + sum(chunk.bytes for chunk in group.chunks) // 2)
+                _RowSpan(group.rows, group.chunks[0].start + sum(chunk.bytes for chunk in group.chunks) // 2)
                 for group in row_groups(file, os.fstat(file.fileno()).st_size)
             ]
         with pq.ParquetFile(path) as opened:
@@ -160,9 +160,7 @@ def _groups(path: str, columns: dict[str, Any]) -> list[_StoredGroup] | None:
     return found
 
 
-def _shares(
-    columns: tuple[str, ...], spans: list[_Span], groups: dict[str, list[_StoredGroup]]
-) -> ParquetShares | None:
+def _shares(columns: tuple[str, ...], spans: list[_Span], groups: dict[str, list[_RowSpan]]) -> ParquetShares | None:
     """Return the row groups by share: Spark's partition of a row group is the one that reads its middle byte."""
     counts: dict[int, int] = {}
     shares: list[list[GroupOfRows]] = []
