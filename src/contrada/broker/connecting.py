@@ -10,7 +10,7 @@ from contrada.broker import frames, subscribing
 from contrada.broker.advertising import concerns, forget_advertisement
 from contrada.broker.comparing import BUCKETS, bucket_digests, bucket_of, difference
 from contrada.broker.effects import CloseLink
-from contrada.broker.forwarding import LinkOptions
+from contrada.broker.forwarding import Forwarding, LinkOptions
 from contrada.broker.link import Link, Phase
 from contrada.broker.state import State
 from contrada.broker.telling import digest_told
@@ -26,9 +26,9 @@ def link_up(state: State, name: str, options: LinkOptions) -> None:
         link = state.new_link(name, options)
         for entry, predicate in state.entries.predicates():
             if concerns(state, link, predicate):
-                _add_silently(state, link, entry.number, predicate)
+                _add_silently(state, link, link.forwarding, entry.number, predicate)
         for advertisement in state.advertisements.values():
-            link.advertising.add(advertisement.number, advertisement.predicate)
+            _add_silently(state, link, link.advertising, advertisement.number, advertisement.predicate)
         state.note_link(link)
     link.forget_connection()
     link.phase = Phase.GREETING
@@ -37,9 +37,9 @@ def link_up(state: State, name: str, options: LinkOptions) -> None:
     state.send(link, frames.Hello(frames.VERSION, state.id, state.incarnation, *position, paths_behind(state, link)))
 
 
-def _add_silently(state: State, link: Link, number: int, predicate: Predicate) -> None:
-    """Add a subscription to what concerns a neighbour that is told everything later."""
-    change = link.forwarding.add(number, predicate)
+def _add_silently(state: State, link: Link, forwarding: Forwarding, number: int, predicate: Predicate) -> None:
+    """Add a subscription or advertisement to what concerns a neighbour that is told everything later."""
+    change = forwarding.add(number, predicate)
     for id, _ in change.forward:
         state.note(True, "forwarded", link.name, id)
     for id in change.withdraw:
