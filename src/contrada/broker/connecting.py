@@ -55,6 +55,8 @@ def greet(state: State, link: Link, hello: frames.Hello) -> None:
     if hello.broker != link.name:
         raise BrokerError(f"the neighbour is {hello.broker!r:.60}, not {link.name!r:.60}")
     check_paths(link, hello.behind)
+    if (link.name,) not in hello.behind:
+        raise BrokerError("a hello without a path to the neighbour itself")
     cycle = cycle_through(state, link, hello.behind)
     if cycle is not None:
         close(state, link, cycle[1], removed=True)

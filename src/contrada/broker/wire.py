@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import islice
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from contrada.broker.frames import Frame
+from contrada.broker.frames import Advertise, Frame, Subscribe
 from contrada.cql2 import parse
 from contrada.doors import input_errors, reason_of
 from contrada.errors import BrokerError
@@ -31,12 +32,15 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(data: bytes) -> Frame:
-    """Return the frame in `data`; raise BrokerError if there is none."""
+    """Return the frame in `data`; raise BrokerError if there is none, or if a digest is not that of its predicate."""
     try:
         check_limit("link_frame_bytes", len(data), "a frame")
-        return _DECODER.decode(data)
-    except input_errors(KeyError, TypeError, IndexError) as error:
+        frame = _DECODER.decode(data)
+    except input_errors(KeyError, TypeError, IndexError, OSError) as error:  # PyArrow raises OSError for bad lengths
         raise BrokerError(f"not a frame of this protocol: {reason_of(error)}") from error
+    if isinstance(frame, Subscribe) and digest_of(frame.predicate, isinstance(frame, Advertise)) != frame.digest:
+        raise BrokerError(f"subscription {frame.id} has a digest that is not that of its predicate")
+    return frame
 
 
 def digest_of(predicate: Predicate, is_advertisement: bool = False) -> int:
@@ -76,6 +80,8 @@ def _read_predicate(filters: Any) -> Predicate:
 def _read_constraint(attribute: str, operator: Any = None, *rest: Any) -> Constraint:
     if operator is None:
         ((constraint,),) = parse(attribute)
+        if constraint.columns:
+            raise BrokerError(f"a constraint with a column: {attribute:.60}")
         return constraint
     if isinstance(operator, int):
         kind, data, crs = rest
@@ -108,9 +114,11 @@ def _decode_own(kind: type, value: Any) -> Any:
 
 def _read_batch(data: bytes) -> pa.RecordBatch:
     with pa.ipc.open_stream(data) as reader:
-        batch = reader.read_next_batch()
-        batch.validate(full=True)
-    return batch
+        batches = list(islice(reader, 2))
+    if len(batches) != 1:
+        raise BrokerError("need messages in one batch")
+    batches[0].validate(full=True)
+    return batches[0]
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_own)
