@@ -34,7 +34,9 @@ def link_up(state: State, name: str, options: LinkOptions) -> None:
     link.phase = Phase.GREETING
     sent = link.sent if link.is_in_step else frames.NOT_IN_STEP
     position = link.incarnation, link.received, sent, link.acknowledged
-    state.send(link, frames.Hello(frames.VERSION, state.id, state.incarnation, *position, paths_behind(state, link)))
+    behind = paths_behind(state, link)
+    link.greeted = {path[-1] for path in behind}
+    state.send(link, frames.Hello(frames.VERSION, state.id, state.incarnation, *position, behind))
 
 
 def _add_silently(state: State, link: Link, forwarding: Forwarding, number: int, predicate: Predicate) -> None:
@@ -200,7 +202,11 @@ def _send_difference(
     state.command(link, frames.InStep)
     for id in found.remove:
         state.command(link, frames.Unsubscribe, id)
-    state.command(link, frames.Reach, paths_behind(state, link))
+    behind = paths_behind(state, link)
+    state.command(link, frames.Reach, behind)
+    gone = link.greeted - {path[-1] for path in behind}
+    if gone:
+        state.command(link, frames.Unreach, tuple(sorted(gone)))
     for waited, fields in waiting:
         state.command(link, waited, *fields)
     state.note_link(link)
