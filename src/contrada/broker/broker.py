@@ -218,11 +218,11 @@ class Broker:
 
 def _reach(state: State, link: Link, command: frames.Reach) -> None:
     connecting.check_paths(link, command.paths)
-    cycle = cycle_through(state, link, command.paths)
-    if cycle is not None:
+    while (cycle := cycle_through(state, link, command.paths)) is not None:
         connecting.close(state, *cycle, removed=True)
-    if cycle is None or cycle[0] is not link:
-        learn_paths(state, link, command.paths)
+        if cycle[0] is link:
+            return
+    learn_paths(state, link, command.paths)
 
 
 def _in_step(state: State, link: Link, _: frames.InStep) -> None:

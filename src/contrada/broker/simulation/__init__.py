@@ -1,0 +1,1 @@
+"""Simulate a network of brokers in one process, in virtual time, from a seed."""
