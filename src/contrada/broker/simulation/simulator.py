@@ -122,7 +122,11 @@ class NetworkSimulator:
     @property
     def missing(self) -> list[MissingMessage]:
         """Messages that only a broker had which lost its state: the next broker on their way has not got them."""
-        return [one for one in self._at_risk if ("seen", one.message) not in self.records(one.neighbour or one.broker)]
+        return [one for one in self._at_risk if one.message not in self._seen_at(one.neighbour or one.broker)]
+
+    def _seen_at(self, id: str) -> set[str]:
+        """Return the ids of messages that a broker has made durable as seen."""
+        return {message for key, ids in self.records(id).items() if key[0] == "seen" for message in ids}
 
     def records(self, id: str) -> Mapping[RecordKey, Any]:
         """Return what a broker has made durable."""
@@ -416,7 +420,7 @@ class NetworkSimulator:
         if not effects or not isinstance(effects[0], Persist):
             return
         records = effects[0].records
-        new = {key[1] for key, value in records if key[0] == "seen" and value is not None}
+        new = {id for key, ids in records if key[0] == "seen" and ids is not None for id in ids}
         if not new:
             return
         self._matched += len(new)
