@@ -23,8 +23,9 @@ class Messages(NamedTuple):
         if isinstance(messages, pa.RecordBatch):
             batch = messages
         elif is_arrow(messages):
-            batch = pa.table(messages).combine_chunks()
-            batch = pa.RecordBatch.from_arrays([_whole(column) for column in batch.columns], schema=batch.schema)
+            table = pa.table(messages)
+            batches = table.to_batches()
+            batch = batches[0] if len(batches) == 1 else _joined(table)
         else:
             raise FormatError(f"publish: need messages in an Arrow table, got {type(messages).__name__}")
         if not all(id and type(id) is str for id in ids):
@@ -41,5 +42,8 @@ class Messages(NamedTuple):
         return Messages(tuple(self.ids[row] for row in rows), self.columns.take(pa.array(rows, pa.int64())))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+def _joined(table: pa.Table) -> pa.RecordBatch:
+    """Return a table of several batches, or of none, as one batch."""
+    columns = [column.combine_chunks() for column in table.columns]
+    columns = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
