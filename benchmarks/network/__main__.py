@@ -20,7 +20,7 @@ from benchmarks.command import run_sections
 from benchmarks.network.memory import grown
 from benchmarks.network.work import COMMANDS_PER_TICK, WORKLOADS, Tree, messages, subscriptions
 from benchmarks.report import Report, Row
-from benchmarks.timing import say
+from benchmarks.timing import say, take_turns
 from contrada.broker import Deliver, LinkOptions, Send
 
 COMMANDS = "Subscriptions entering a tree of 31 brokers, by processor time of the whole process"
