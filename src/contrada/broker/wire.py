@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from itertools import islice
 from typing import Any
 
@@ -13,6 +14,8 @@ from contrada.broker.frames import Frame
 from contrada.cql2 import parse
 from contrada.doors import input_errors, reason_of
 from contrada.errors import BrokerError
+from contrada.formats.bounded import check_expansion
+from contrada.formats.parquet.ipc_sizes import ipc_stream_bytes
 from contrada.geometry import Point, Region, RelationSet
 from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
@@ -125,6 +128,7 @@ def _decode_own(kind: type, value: Any) -> Any:
 def _read_batch(data: Any) -> pa.RecordBatch:
     if not isinstance(data, bytes):
         raise BrokerError("messages that are not an Arrow stream")
+    check_expansion("a batch of messages", ipc_stream_bytes(io.BytesIO(data)), len(data))
     with pa.ipc.open_stream(data) as reader:
         batches = list(islice(reader, 2))
     if len(batches) != 1:
