@@ -18,6 +18,7 @@ MODES = {
     "withdraw": LinkOptions(),
     "covering": LinkOptions(withdraw=False),
     "flooding": LinkOptions(mode="flooding"),
+    "merging": LinkOptions(mode="merging", share=0.5),
 }
 modes = pytest.mark.parametrize("mode", MODES)
 

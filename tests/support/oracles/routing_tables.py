@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from contrada import Filter, Predicate
-from contrada.covering.filter_index import filter_covers
+from contrada.covering.packing import filter_covers
 from contrada.simplification.simplifying import simplify
 
 

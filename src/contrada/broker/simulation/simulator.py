@@ -20,7 +20,7 @@ from contrada.broker.forwarding import LinkOptions
 from contrada.broker.frames import Command, Frame, Publish
 from contrada.broker.seen import DEFAULT_WINDOW
 from contrada.broker.simulation.connection import Connection, Wire
-from contrada.broker.simulation.counting import Counts, LinkCounts, MissingMessage, kept_messages
+from contrada.broker.simulation.counting import Counts, LinkCounts, MissingMessage, kept_messages, seen_messages
 from contrada.broker.wire import decode, encode
 from contrada.cql2.queries import Asked
 from contrada.errors import BrokerError, UnknownKeyError
@@ -122,7 +122,9 @@ class NetworkSimulator:
     @property
     def missing(self) -> list[MissingMessage]:
         """Messages that only a broker had which lost its state: the next broker on their way has not got them."""
-        return [one for one in self._at_risk if ("seen", one.message) not in self.records(one.neighbour or one.broker)]
+        nexts = {one.neighbour or one.broker for one in self._at_risk}
+        seen = {id: seen_messages(self.records(id).items()) for id in nexts}
+        return [one for one in self._at_risk if one.message not in seen[one.neighbour or one.broker]]
 
     def records(self, id: str) -> Mapping[RecordKey, Any]:
         """Return what a broker has made durable."""
@@ -416,7 +418,7 @@ class NetworkSimulator:
         if not effects or not isinstance(effects[0], Persist):
             return
         records = effects[0].records
-        new = {key[1] for key, value in records if key[0] == "seen" and value is not None}
+        new = seen_messages(records)
         if not new:
             return
         self._matched += len(new)
