@@ -238,6 +238,10 @@ class NetworkSimulator:
             self._do(id, host.broker.advertise(client, key, what))
         self._reconnect(id)
 
+    def stop_waiting(self, id: str) -> None:
+        """Let a broker that lost its state go on without neighbours that have not come back."""
+        self._do(id, self._broker(id).stop_waiting())
+
     def inject(self, a: str, b: str, frame: Frame | bytes) -> None:
         """Let `b` receive a frame from `a` now that `a` has never sent."""
         self._do(b, self._broker(b).receive(a, frame))
