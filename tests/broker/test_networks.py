@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contrada.broker import LinkOptions, Send
 from contrada.broker.frames import Publish
-from contrada.broker.simulation.topologies import chain
+from contrada.broker.simulation.topologies import chain, random_tree
 from contrada.cql2 import parse
 from effort import examples
 from oracles.checked_network import CheckedNetwork
@@ -79,6 +79,31 @@ def test_no_message_is_lost_while_coverage_changes_hands(mode, seed):
             checked.network.run(checked.network.now + rng.uniform(0, 0.01))
     checked.settle()
     assert sum(client == "stays" for client, _ in checked.network.delivered) == 80
+
+
+@modes
+@settings(max_examples=examples(40))
+@given(seed=st.integers(0, 1 << 32))
+def test_messages_wait_for_a_broker_that_lost_its_state(mode, seed):
+    """Messages flow all the time; a broker routes none before all its neighbours have told what they ask for."""
+    rng = random.Random(seed)
+    links = random_tree(5, seed)
+    checked = CheckedNetwork(seed, MODES[mode])
+    checked.build(links)
+    for number in range(6):
+        broker = f"b{rng.randrange(5)}"
+        checked.subscribe(broker, f"{broker}.{number}", number, parse(f"size >= {rng.randrange(4)}"))
+    checked.settle()
+    for _ in range(4):
+        late = rng.choice(links)
+        checked.cut(*late)
+        checked.lose(f"b{rng.randrange(5)}")
+        for step in range(12):
+            if step == 6:
+                checked.heal(*late)
+            checked.publish(f"b{rng.randrange(5)}", [{"size": float(rng.randrange(5))}])
+            checked.network.run(checked.network.now + rng.uniform(0, 0.04))
+    checked.settle()
 
 
 @modes
