@@ -100,3 +100,18 @@ def test_ids_that_were_seen_stay_seen():
             network.restart(id)
     network.run()
     assert [len(times) for times in network.delivered.values()] == [1]
+
+
+def test_a_later_cover_still_covers_after_a_restart():
+    """Without withdrawal: `narrow` lost its first cover, and a later one covers it; it is not told after a restart."""
+    network = built(options=LinkOptions(withdraw=False))
+    for key, what in {"first": "size >= 3", "narrow": "size = 5", "later": "size <= 6"}.items():
+        network.subscribe("b0", "ann", key, what)
+    network.unsubscribe("b0", "first")
+    network.run()
+    before = network.counts.control
+    assert len(network.brokers["b1"]) == 1
+    network.restart("b0")
+    network.run()
+    assert network.counts.control == before
+    assert len(network.brokers["b1"]) == 1
