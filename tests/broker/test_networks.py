@@ -7,17 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada.broker import LinkOptions
-from contrada.broker.simulation.topologies import chain
+from contrada.broker import LinkOptions, Send
+from contrada.broker.frames import Publish
+from contrada.broker.simulation.topologies import chain, random_tree
 from contrada.cql2 import parse
 from effort import examples
 from oracles.checked_network import CheckedNetwork
 from oracles.network_runs import RandomRun
+from oracles.plain import predicate_holds
 
 MODES = {
     "withdraw": LinkOptions(),
     "covering": LinkOptions(withdraw=False),
     "flooding": LinkOptions(mode="flooding"),
+    "merging": LinkOptions(mode="merging", share=0.5),
 }
 modes = pytest.mark.parametrize("mode", MODES)
 
@@ -76,6 +79,58 @@ def test_no_message_is_lost_while_coverage_changes_hands(mode, seed):
             checked.network.run(checked.network.now + rng.uniform(0, 0.01))
     checked.settle()
     assert sum(client == "stays" for client, _ in checked.network.delivered) == 80
+
+
+@modes
+@settings(max_examples=examples(40))
+@given(seed=st.integers(0, 1 << 32))
+def test_messages_wait_for_a_broker_that_lost_its_state(mode, seed):
+    """Messages flow all the time; a broker routes none before all its neighbours have told what they ask for."""
+    rng = random.Random(seed)
+    links = random_tree(5, seed)
+    checked = CheckedNetwork(seed, MODES[mode])
+    checked.build(links)
+    for number in range(6):
+        broker = f"b{rng.randrange(5)}"
+        checked.subscribe(broker, f"{broker}.{number}", number, parse(f"size >= {rng.randrange(4)}"))
+    checked.settle()
+    for _ in range(4):
+        late = rng.choice(links)
+        checked.cut(*late)
+        checked.lose(f"b{rng.randrange(5)}")
+        for step in range(12):
+            if step == 6:
+                checked.heal(*late)
+            checked.publish(f"b{rng.randrange(5)}", [{"size": float(rng.randrange(5))}])
+            checked.network.run(checked.network.now + rng.uniform(0, 0.04))
+    checked.settle()
+
+
+@modes
+@settings(max_examples=examples(40))
+@given(seed=st.integers(0, 1 << 32), brokers=st.integers(2, 12))
+def test_a_message_passes_a_link_once_and_only_if_somebody_beyond_it_asks(mode, seed, brokers):
+    """Merging lets further messages through, up to a share."""
+    run = RandomRun(seed, MODES[mode], brokers)
+    checked = run.steps(20)
+    passed = []
+
+    def watch(id, effects):
+        sent = [effect for effect in effects if isinstance(effect, Send) and isinstance(effect.frame, Publish)]
+        passed.extend((id, effect.neighbour, message) for effect in sent for message in effect.frame.ids)
+
+    before = checked.network.counts
+    checked.network.watch = watch
+    for broker in checked.running():
+        run.publish_at(broker)
+    checked.network.run()
+    assert len({(frozenset(pair), message) for *pair, message in passed}) == len(passed)
+    if mode == "merging":
+        return
+    for sender, receiver, message in passed:
+        beyond = [asked for asked in checked.live.values() if sender not in checked.path(receiver, asked.broker)]
+        assert any(predicate_holds(asked.predicate, checked.messages[message]) for asked in beyond)
+    assert checked.network.counts.since(before).false_positives == 0
 
 
 @pytest.mark.slow

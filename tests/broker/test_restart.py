@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from contrada.broker import Broker, LinkOptions, Persist
+from contrada import Constraint, Region, RelationSet
+from contrada.broker import Broker, LinkOptions, Persist, Refused
 from contrada.broker.simulation.simulator import NetworkSimulator
 from contrada.broker.simulation.topologies import chain
 
@@ -100,3 +101,38 @@ def test_ids_that_were_seen_stay_seen():
             network.restart(id)
     network.run()
     assert [len(times) for times in network.delivered.values()] == [1]
+
+
+def test_a_later_cover_still_covers_after_a_restart():
+    """Without withdrawal: `narrow` lost its first cover, and a later one covers it; it is not told after a restart."""
+    network = built(options=LinkOptions(withdraw=False))
+    for key, what in {"first": "size >= 3", "narrow": "size = 5", "later": "size <= 6"}.items():
+        network.subscribe("b0", "ann", key, what)
+    network.unsubscribe("b0", "first")
+    network.run()
+    before = network.counts.control
+    assert len(network.brokers["b1"]) == 1
+    network.restart("b0")
+    network.run()
+    assert network.counts.control == before
+    assert len(network.brokers["b1"]) == 1
+
+
+def test_a_refusal_finds_its_client_after_the_broker_of_the_client_lost_its_state():
+    """Its neighbour keeps the subscription under the new id, so the refusal names that."""
+    network = built(2)
+    refused = []
+    network.watch = lambda id, effects: refused.extend((id, one) for one in effects if isinstance(one, Refused))
+    network.subscribe("b2", "bob", 1, Constraint("area", RelationSet.S_INTERSECTS, Region.box(0, 0, 1, 1, crs=4326)))
+    network.cut("b0", "b1")
+    network.cut("b1", "b2")
+    network.run()
+    network.subscribe("b0", "ann", 2, Constraint("area", RelationSet.S_INTERSECTS, Region.box(0, 0, 1, 1, crs=3857)))
+    network.heal("b0", "b1")
+    network.run()
+    network.lose("b0")
+    network.run()
+    network.heal("b1", "b2")
+    network.run()
+    assert ("b0", "ann", 2) in [(id, one.client, one.key) for id, one in refused]
+    assert not network.closed

@@ -98,6 +98,29 @@ def test_a_loss_of_state_counts_what_is_missing():
     assert list(network.delivered) == [("ann", "m3")]
 
 
+def test_a_broker_that_lost_its_state_holds_messages_until_it_need_not_wait():
+    network = NetworkSimulator(1)
+    network.build(star(4))
+    network.subscribe("b1", "ann", 1, "size > 0")
+    network.run()
+    network.crash("b3")
+    network.lose("b0")
+    network.publish("b2", pa.table({"size": [1]}), ["m1"])
+    network.run()
+    network.publish("b0", pa.table({"size": [2]}), ["m2"])
+    network.run()
+    assert not network.delivered
+    assert sum(key[0] == "held" for key in network.records("b0")) == 2
+    network.restart("b0")
+    network.stop_waiting("b0")
+    network.run()
+    assert sorted(network.delivered) == [("ann", "m1"), ("ann", "m2")]
+    network.restart("b3")
+    network.run()
+    assert not network.closed
+    assert [len(broker) for broker in network.brokers.values()] == [1, 1, 1, 1]
+
+
 def test_frames_of_a_direction_keep_their_order_and_lose_an_end():
     """A receiver gets a prefix of what was sent over a connection, also when the connection is cut."""
     for seed in range(20):

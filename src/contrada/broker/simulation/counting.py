@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -83,3 +83,8 @@ def kept_messages(broker: str, records: Mapping[RecordKey, Any]) -> Iterator[Mis
         elif kind == "held":
             neighbour, ids = None, value.messages.ids
         yield from (MissingMessage(broker, neighbour, id) for id in ids)
+
+
+def seen_messages(records: Iterable[tuple[RecordKey, Any]]) -> set[str]:
+    """Return the ids of messages that records say were seen."""
+    return {id for (kind, *_), ids in records if kind == "seen" and ids is not None for id in ids}

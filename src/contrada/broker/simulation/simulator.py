@@ -20,7 +20,7 @@ from contrada.broker.forwarding import LinkOptions
 from contrada.broker.frames import Command, Frame, Publish
 from contrada.broker.seen import DEFAULT_WINDOW
 from contrada.broker.simulation.connection import Connection, Wire
-from contrada.broker.simulation.counting import Counts, LinkCounts, MissingMessage, kept_messages
+from contrada.broker.simulation.counting import Counts, LinkCounts, MissingMessage, kept_messages, seen_messages
 from contrada.broker.wire import decode, encode
 from contrada.cql2.queries import Asked
 from contrada.errors import BrokerError, UnknownKeyError
@@ -122,11 +122,9 @@ class NetworkSimulator:
     @property
     def missing(self) -> list[MissingMessage]:
         """Messages that only a broker had which lost its state: the next broker on their way has not got them."""
-        return [one for one in self._at_risk if one.message not in self._seen_at(one.neighbour or one.broker)]
-
-    def _seen_at(self, id: str) -> set[str]:
-        """Return the ids of messages that a broker has made durable as seen."""
-        return {message for key, ids in self.records(id).items() if key[0] == "seen" for message in ids}
+        nexts = {one.neighbour or one.broker for one in self._at_risk}
+        seen = {id: seen_messages(self.records(id).items()) for id in nexts}
+        return [one for one in self._at_risk if one.message not in seen[one.neighbour or one.broker]]
 
     def records(self, id: str) -> Mapping[RecordKey, Any]:
         """Return what a broker has made durable."""
@@ -239,6 +237,10 @@ class NetworkSimulator:
         for key, (client, what) in host.advertisements.items():
             self._do(id, host.broker.advertise(client, key, what))
         self._reconnect(id)
+
+    def stop_waiting(self, id: str) -> None:
+        """Let a broker that lost its state go on without neighbours that have not come back."""
+        self._do(id, self._broker(id).stop_waiting())
 
     def inject(self, a: str, b: str, frame: Frame | bytes) -> None:
         """Let `b` receive a frame from `a` now that `a` has never sent."""
@@ -420,7 +422,7 @@ class NetworkSimulator:
         if not effects or not isinstance(effects[0], Persist):
             return
         records = effects[0].records
-        new = {id for key, ids in records if key[0] == "seen" and ids is not None for id in ids}
+        new = seen_messages(records)
         if not new:
             return
         self._matched += len(new)
