@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -214,7 +214,7 @@ class Expectation:
         self.needed = self.wanting = 0  # crossings of links that messages need, brokers at which somebody wants them
         self._hops: Counter[int] = Counter()  # from the publisher's broker to each client
 
-    def unsubscribe(self, rows: list[int]) -> None:
+    def unsubscribe(self, rows: Iterable[int]) -> None:
         """Forget subscriptions."""
         for row in rows:
             self._table.unsubscribe(row)
