@@ -1,12 +1,12 @@
 """How fast covers are found while subscriptions come and go: k-d tree and Z-curve against scans; mixed filters.
 
-    python -m benchmarks.cover [--quick] [--only scan,numpy,mixed] [--seed 7] [--write]
+    python -m benchmarks.cover [--quick] [--only scan,numpy,mixed,broker] [--seed 7] [--write]
 
 Whole sequences of commands on the relation graph G_1 are run, as [COVER] draws them: 15 % unsubscriptions, 16 point
 dimensions (eight attributes). The scan is compiled: row by row with an exit at the first dimension that fails, or block
 by block, column by column, with an exit when no point of a block is left. The faster of the two, on a fifth of the
-commands, is the peer. Which rows are forwarded is compared. Mixed filters: see benchmarks/cover/mixed.py. Writes
-build/bench/cover.json.
+commands, is the peer. Which rows are forwarded is compared. Mixed filters: see benchmarks/cover/mixed.py; memory, calls
+and unsubscribing what covers 1,000 others at a broker: see benchmarks/cover/broker.py. Writes build/bench/cover.json.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command import run_sections
-from benchmarks.cover import mixed
+from benchmarks.cover import broker, mixed
 from benchmarks.peers.cover_scans import numpy_run, numpy_search, row_scan
 from benchmarks.report import Report, Row
 from benchmarks.timing import Timed, take_turns
@@ -98,7 +98,7 @@ def numbers_found(find: Callable[..., NDArray[np.int64]], queries: NDArray[np.fl
     return [len(find(query)) for query in queries]
 
 
-SECTIONS = {"scan": against_scan, "numpy": against_numpy, "mixed": mixed.run}
+SECTIONS = {"scan": against_scan, "numpy": against_numpy, "mixed": mixed.run, "broker": broker.run}
 
 if __name__ == "__main__":
     run_sections("cover", __doc__, SECTIONS)

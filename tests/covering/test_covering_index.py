@@ -1,5 +1,7 @@
 """CoveringIndex: forwarded subscriptions together match what all match, whatever comes and goes."""
 
+import gc
+import tracemalloc
 from decimal import Decimal
 
 import numpy as np
@@ -10,16 +12,27 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import contrada as ct
 from contrada import Constraint, CoveringIndex, Filter, Predicate, Region, Relation, RelationSet
-from contrada.covering.filter_index import FilterIndex, filter_covers
+from contrada.covering.filter_index import FilterIndex
 from contrada.covering.slots import Profile
+from contrada.model.implication import covers
 from contrada.simplification.simplifying import conflict_in, simplify
 from effort import examples
 from generators import scalars
-from generators.strategies import relation_sets, relations
+from generators.strategies import regions, relation_sets, relations
 from oracles.plain import predicate_holds
 
 ATTRIBUTES = ("x", "name", "area")
 ONE_LEAF = 100_000  # rows of a leaf that never fills: a scan
+
+
+def filter_covers(first, second):
+    """Each constraint of `first` covers one of `second`."""
+    return all(any(covers(one, other) for other in second) for one in first)
+
+
+def predicate_covers(first, second):
+    """Each filter of `second` is covered by one of `first`."""
+    return all(any(filter_covers(one, other) for one in first) for other in second)
 
 
 def asked(attribute, operators, values, **options):
@@ -31,7 +44,9 @@ few = st.integers(0, 4)
 few_texts = st.sampled_from(["a", "ab", "abc", "b", "Ab", "bab"])
 few_patterns = st.sampled_from(["a%b", "ab%c", "%b", "a_%", "abc", "%"])
 sides = st.sampled_from([(0, 1), (0, 2), (1, 2), (0, 4), (1, 3), (6, 8)])
-few_regions = st.builds(lambda x, y: Region.box(x[0], y[0], x[1], y[1]), sides, sides)
+few_systems = st.sampled_from([None, None, None, "EPSG:25832", "EPSG:3035"])
+few_boxes = st.builds(lambda x, y, crs: Region.box(x[0], y[0], x[1], y[1], crs=crs), sides, sides, few_systems)
+few_regions = st.one_of(few_boxes, few_boxes, regions())  # with holes and several parts, on the same grid
 few_points = st.sampled_from([ct.Point(1, 1), ct.Point(2, 2)])
 is_folded = st.integers(0, 3).map(lambda roll: roll == 0)
 coarse_constraints = st.one_of(
@@ -54,7 +69,8 @@ VALUES = st.fixed_dictionaries(
     optional={
         "x": st.integers(-1, 5) | st.just(1.5),
         "name": st.sampled_from(["a", "ab", "abc", "b", "AB", "bab", "axb"]),
-        "area": few_regions | st.sampled_from([ct.Point(1, 1), ct.Point(0, 0), ct.Point(0.5, 0.5)]),
+        "area": few_boxes.filter(lambda box: box.crs is None)
+        | st.sampled_from([ct.Point(1, 1), ct.Point(0, 0), ct.Point(0.5, 0.5)]),
         "flag": st.booleans(),
     },
 )
@@ -83,20 +99,19 @@ class Forwarding(RuleBasedStateMachine):
     @initialize(k=st.integers(1, 3), withdraw=st.booleans())
     def begin(self, k, withdraw):
         self.index, self.withdraws = CoveringIndex(k=k, withdraw=withdraw), withdraw
-        self.live, self.parts, self.known = {}, {}, {}
+        self.live, self.filed, self.known = {}, {}, {}
         self.forwarded = set()
         self.count = 0
 
     def covers(self, first, second):
         if (first, second) not in self.known:
-            ours, theirs = self.parts[first], self.parts[second]
-            self.known[first, second] = all(any(filter_covers(one, other) for one in ours) for other in theirs)
+            self.known[first, second] = predicate_covers(self.filed[first], self.filed[second])
         return self.known[first, second]
 
     @rule(predicate=PREDICATES)
     def subscribe(self, predicate):
         key, self.count = self.count, self.count + 1
-        self.live[key], self.parts[key] = predicate, simplify(predicate).filters
+        self.live[key], self.filed[key] = predicate, simplify(predicate)
         covers = {other for other in self.live if other != key and self.covers(other, key)}
         answer = self.index.subscribe(key, predicate)
         assert answer.forward == (not covers)
@@ -134,8 +149,13 @@ class Forwarding(RuleBasedStateMachine):
         if not hasattr(self, "index"):
             return
         assert self.index.forwarded == self.forwarded
+        assert list(self.index) == list(self.live)
         for key in self.live:
+            assert self.index.is_forwarded(key) == (key in self.forwarded)
+            assert self.index.predicate(key) == self.filed[key]
             assert key in self.forwarded or self.forwarded & self.above(key), key
+        if self.withdraws:
+            assert not [(a, b) for a in self.forwarded for b in self.forwarded if a != b and self.covers(a, b)]
         for first in self.forwarded:
             equals = [o for o in self.forwarded if o != first and self.covers(o, first) and self.covers(first, o)]
             assert not equals
@@ -228,9 +248,68 @@ def test_very_many_parts_are_covered_by_equal_ones(joined):
     assert index.unsubscribe("wide").forward == ("first", "other")
 
 
+@pytest.mark.parametrize("outermost_first", [True, False])
+def test_a_long_chain_of_orphans(outermost_first):
+    """Each covers the next, and all lose their cover at once."""
+    index, count = CoveringIndex(), 1_500
+    index.subscribe("all", "x >= 0")
+    numbers = range(1, count)
+    for number in numbers if outermost_first else reversed(numbers):
+        assert not index.subscribe(number, f"x >= {number}").forward
+    assert index.unsubscribe("all").forward == (1,)
+    assert index.forwarded == {1}
+    assert index.unsubscribe(1).forward == (2,)
+
+
+def test_what_covers_many_leaves_and_comes_back():
+    """A thousand get another cover where there is one, and are forwarded where there is none."""
+    index = CoveringIndex(withdraw=True)
+    squares = [Region.box(x, y, x + 2, y + 2) for x in range(0, 96, 3) for y in range(0, 96, 3)]
+    whole = Constraint("area", RelationSet.S_INTERSECTS, Region.box(-1, -1, 99, 99))
+    index.subscribe("first", whole)
+    index.subscribe("second", whole)
+    for number, square in enumerate(squares):
+        assert not index.subscribe(number, Constraint("area", RelationSet.S_INTERSECTS, square)).forward
+    assert index.unsubscribe("first") == (("second",), True)
+    assert index.forwarded == {"second"}
+    everyone = tuple(range(len(squares)))
+    assert index.unsubscribe("second") == (everyone, True)
+    assert set(index.subscribe("third", whole).withdraw) == set(everyone)
+    assert index.forwarded == {"third"}
+
+
+def test_a_subscription_takes_little_memory():
+    """Beside the coordinates; objects that a caller drops are not kept."""
+
+    def subscribed(index, begin, end):
+        vertices = 0
+        for number in range(begin, end):
+            angles = np.arange(10 + number % 40) * 2 * np.pi / (10 + number % 40)
+            region = Region(np.column_stack([np.cos(angles), np.sin(angles)]) + number)
+            vertices += len(region.parts[0][0])
+            shape = Constraint("area", RelationSet.S_INTERSECTS, region)
+            scalars = Constraint("severity", ">=", number % 9), Constraint("kind", "=", f"a{number % 100}")
+            index.subscribe(number, Predicate([Filter([shape, *scalars])]))
+        return 16 * vertices
+
+    index, count = CoveringIndex(withdraw=True), 4_000
+    subscribed(index, 0, 1_000)  # kernels are loaded, caches filled
+    gc.collect()
+    tracemalloc.start()
+    try:
+        coordinates = subscribed(index, 1_000, 1_000 + count)
+        gc.collect()
+        assert (tracemalloc.get_traced_memory()[0] - coordinates) / count < 1_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_errors_name_the_key():
     index = CoveringIndex()
     index.subscribe("k", "x > 5")
+    for ask in (index.is_forwarded, index.predicate):
+        with pytest.raises(ct.UnknownKeyError, match="'other'"):
+            ask("other")
     with pytest.raises(ct.KeyInUseError, match="'k'"):
         index.subscribe("k", "x > 6")
     with pytest.raises(ct.UnknownKeyError, match="'other'"):

@@ -172,3 +172,14 @@ def test_what_a_type_lacks_is_a_clear_error(tmp_path):
         table.save(tmp_path / "saved")
     with pytest.raises(ct.FilterError, match="cannot register type 'region'"):
         ct.register_type(type("Mine", (Address,), {"name": "region"})())
+
+
+def test_constraints_on_added_types_cover_equal_ones():
+    index = ct.CoveringIndex(withdraw=True)
+    wide, narrow = (ct.Constraint("source", "in network", IPv4Network(f"10.0.0.0/{bits}")) for bits in (8, 16))
+    assert index.subscribe("wide", ct.Filter([wide, ct.Constraint("x", ">", 1)])).forward
+    assert index.subscribe("again", ct.Filter([ct.Constraint("x", ">", 2), wide])).covered_by == ("wide",)
+    assert index.subscribe("narrow", ct.Filter([narrow, ct.Constraint("x", ">", 2)])).forward  # not known to be inside
+    assert index.subscribe("any", ct.Constraint("source", "is not null")).withdraw == ("wide", "narrow")
+    assert index.predicate("narrow") == ct.Predicate([ct.Filter([narrow, ct.Constraint("x", ">", 2)])])
+    assert index.unsubscribe("any").forward == ("wide", "narrow")

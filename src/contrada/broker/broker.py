@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from contrada.arguments import checks_methods
@@ -20,6 +20,7 @@ from contrada.broker.wire import decode
 from contrada.cql2.queries import Asked
 from contrada.errors import BrokerError, UnknownKeyError
 from contrada.matching.names import Name
+from contrada.model import Predicate
 
 COMMANDS_PER_ACK = 64  # at most; the rest is acknowledged on the next tick
 DEFAULT_OPTIONS = LinkOptions()
@@ -170,6 +171,10 @@ class Broker:
             sizes = told, len(link.forwarding) - told, len(link.rows), len(link.outbox) + len(link.waiting)
             found.append(LinkView(link.name, link.phase.value, *sizes, tuple(sorted(link.paths))))
         return found
+
+    def predicates(self) -> Iterator[Predicate]:
+        """Yield the predicates in the table, of clients and of neighbours, in the order in which they arrived."""
+        return (predicate for _, predicate in self._state.entries.predicates())
 
     # --- frames ---
 

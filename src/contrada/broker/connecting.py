@@ -13,7 +13,7 @@ from contrada.broker.effects import CloseLink
 from contrada.broker.forwarding import LinkOptions
 from contrada.broker.link import Link, Phase
 from contrada.broker.state import State
-from contrada.broker.telling import digest_told
+from contrada.broker.telling import apply_change, digest_told
 from contrada.broker.topology import cycle_through, forget_paths, learn_paths, paths_behind
 from contrada.errors import BrokerError
 from contrada.model import Predicate
@@ -23,27 +23,19 @@ def link_up(state: State, name: str, options: LinkOptions) -> None:
     """A connection to a neighbour is there: greet it."""
     link = state.links.get(name)
     if link is None:
-        link = state.new_link(name, options)
+        link = state.new_link(name, options)  # it is not in step, so what it should hold is only noted
         for entry, predicate in state.entries.predicates():
             if concerns(state, link, predicate):
-                _add_silently(state, link, entry.number, predicate)
-        for advertisement in state.advertisements.values():
-            link.advertising.add(advertisement.number, advertisement.predicate)
+                apply_change(state, link, link.forwarding.add(entry.number, predicate))
+        for number, advertisement in state.advertisements.items():
+            change = link.advertising.add(number, advertisement.predicate)
+            apply_change(state, link, change, frames.Advertise)
         state.note_link(link)
     link.forget_connection()
     link.phase = Phase.GREETING
     sent = link.sent if link.is_in_step else frames.NOT_IN_STEP
     position = link.incarnation, link.received, sent, link.acknowledged
     state.send(link, frames.Hello(frames.VERSION, state.id, state.incarnation, *position, paths_behind(state, link)))
-
-
-def _add_silently(state: State, link: Link, number: int, predicate: Predicate) -> None:
-    """Add a subscription to what concerns a neighbour that is told everything later."""
-    change = link.forwarding.add(number, predicate)
-    for id, _ in change.forward:
-        state.note(True, "forwarded", link.name, id)
-    for id in change.withdraw:
-        state.note(None, "forwarded", link.name, id)
 
 
 def greet(state: State, link: Link, hello: frames.Hello) -> None:
@@ -168,6 +160,7 @@ def compare(state: State, link: Link) -> None:
     """
     if link.held is None or link.is_in_step or not state.is_released(link):
         return
+    apply_change(state, link, link.forwarding.settle())  # only notes: what it should hold must be there first
     told = _told(state, link)
     digests = bucket_digests((id, digest) for id, (_, _, digest) in told.items())
     differing = {bucket for bucket in range(BUCKETS) if digests[bucket] != link.held[bucket]}

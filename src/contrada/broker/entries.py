@@ -77,6 +77,10 @@ class Entries:
         """Match messages in columns; the answer is by subscription."""
         return self._table.match_many(messages, by="subscription")
 
+    def pack(self) -> None:
+        """Pack the table now; it also packs itself, step by step, while subscriptions arrive."""
+        self._table.pack()
+
     def predicates(self) -> list[tuple[Entry, Predicate]]:
         """Return all live subscriptions with their predicates, oldest first."""
         return [(self[int(row)], predicate) for row, predicate in self._table.predicates()]

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from contrada.broker.change import NO_CHANGE, Change
+from contrada.broker.merging import Merger
 from contrada.covering import CoveringIndex
 from contrada.errors import ArgumentError
 from contrada.model import Predicate
@@ -153,10 +154,8 @@ class Merging(Covering):
     """Forward uncovered subscriptions merged into fewer, larger ones, whenever time has passed."""
 
     def __init__(self, options: LinkOptions, new_id: Callable[[], int]) -> None:
-        from contrada.broker.merging import Merger
-
         super().__init__(withdraw=True)
-        self._merger = Merger(options.share, options.shape, new_id)
+        self._merger = Merger(options.share, options.shape, new_id=new_id)
 
     def add(self, number: int, predicate: Predicate) -> Change:
         """Take a subscription, to be forwarded when time has passed."""

@@ -77,6 +77,7 @@ def _restore_subscriptions(state: State, parts: Parts) -> dict[int, Predicate]:
             state.rows[record.key], state.entries.keys[row] = row, record.key
         else:
             link.rows[theirs[number]] = row
+    state.entries.pack()
     return predicates
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from itertools import product
 from typing import NamedTuple
 
 from contrada.codes import BACKWARDS, DISJOINT_BIT, NOT, PATTERN, PRESENT, TEXT
-from contrada.geometry import Point, RelationSet
+from contrada.covering.packing import Box, Item, Packed, box_of, filter_of, items_of, number_ends, pack, unpack
+from contrada.geometry import RelationSet
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI, Operand, Test, folding
 from contrada.model.operators import NULLS
@@ -27,7 +29,6 @@ EQUAL, RANGE, NEAR, FAR, OTHER = range(5)
 SEVERAL_REGIONS = 1  # form of an OTHER slot: the attribute has more regions than the indexed one
 MAX_FILED_VALUES = 16  # a filter with more values is indexed by its smallest and largest
 TEXT_PREFIX_BYTES = 6  # of a text; a double holds 6 bytes exactly
-Box = tuple[float, float, float, float]
 Slot = tuple[int, str, int]  # kind, attribute, form
 Signature = tuple[Slot, ...]  # sorted: EQUAL slots first
 AttributeForm = tuple[str, int]
@@ -44,43 +45,105 @@ class FiledFilter(NamedTuple):
     box: Box
 
 
-class Profile:
-    """The constraints of a filter by attribute, for both searches: as a covering and as a covered filter."""
+class Pieces:
+    """The scalar constraints of a filter by attribute and form: the pieces of values that all of them accept."""
 
-    __slots__ = ("_described", "_inexact", "_pairs", "_patterns", "_pieces", "attributes", "part", "regions")
+    __slots__ = ("by_form", "inexact", "patterns")
 
-    def __init__(self, part: Filter) -> None:
-        self.part = part
-        self.regions: dict[str, list[tuple[int, Box]]] = {}
-        self.attributes: set[str] = set()
-        self._pieces: dict[AttributeForm, list[Piece] | None] = {}  # None: without order, left to the exact comparison
-        self._inexact: set[AttributeForm] = set()  # slots in which some numbers are too long for pieces
-        self._patterns: dict[AttributeForm, list[Test]] = {}
-        self._pairs: dict[Slot, Pair | None] = {}  # cache: several trees ask for the same slot
-        self._described: FiledFilter | None = None
-        for constraint in part.constraints:
+    def __init__(self, constraints: Iterable[Constraint]) -> None:
+        self.by_form: dict[AttributeForm, list[Piece] | None] = {}  # None: without order, left to the exact comparison
+        self.inexact: set[AttributeForm] = set()  # slots in which some numbers are too long for pieces
+        self.patterns: dict[AttributeForm, list[Test]] = {}
+        for constraint in constraints:
             self._take(constraint)
 
     def _take(self, constraint: Constraint) -> None:
-        attribute, operator = constraint.attribute, constraint.operator
-        self.attributes.add(attribute)
-        if isinstance(operator, RelationSet):
-            self.regions.setdefault(attribute, []).append((operator.mask, _box(constraint)))
-            return
-        if constraint.kind is not None or operator in NULLS:
-            self._pieces[attribute, PRESENT] = None
+        if constraint.kind is not None or constraint.operator in NULLS:
+            self.by_form[constraint.attribute, PRESENT] = None
             return
         test = constraint._test
-        at = attribute, test.form
+        at = constraint.attribute, test.form
         if test.form >= PATTERN:
-            self._patterns.setdefault(at, []).append(test)
-            self._pieces[at] = None
+            self.patterns.setdefault(at, []).append(test)
+            self.by_form[at] = None
         elif constraint.long_numbers:  # covered by equal ones only; other constraints on the attribute still count
-            self._inexact.add(at)
-            self._pieces.setdefault(at, None)
+            self.inexact.add(at)
+            self.by_form.setdefault(at, None)
         else:
-            before, pieces = self._pieces.get(at), pieces_of(test)
-            self._pieces[at] = pieces if before is None else list(intersection(before, pieces))
+            before, pieces = self.by_form.get(at), pieces_of(test)
+            self.by_form[at] = pieces if before is None else list(intersection(before, pieces))
+
+
+class Profile:
+    """The constraints of a filter by attribute, for both searches: as a covering and as a covered filter.
+
+    Most filters have one constraint per attribute, each an interval or a text: these are described at once. For others,
+    and for slots of another form, the pieces of all constraints are collected.
+    """
+
+    __slots__ = ("_collected", "_described", "_packed", "_pairs", "_part", "attributes", "items", "regions")
+
+    def __init__(self, part: Filter) -> None:
+        self._part: Filter | None = part
+        self._packed: Packed | None = None
+        self._take(items_of(part))
+
+    @classmethod
+    def of_packed(cls, packed: Packed) -> Profile:
+        """Return the profile of a packed filter; no object of the filter is made unless it is needed."""
+        made = cls.__new__(cls)
+        made._part, made._packed = None, packed
+        made._take(unpack(packed))
+        return made
+
+    def _take(self, items: list[Item]) -> None:
+        self.items = items
+        self.regions: dict[str, list[tuple[int, Box]]] = {}
+        self._pairs: dict[Slot, Pair | None] = {}  # cache: several trees ask for the same slot
+        self._collected: Pieces | None = None
+        self._described: FiledFilter | None = None
+        filed: list[tuple[Slot, Pair]] = []
+        for item in items:
+            if item[1] < 0:
+                self.regions.setdefault(item[0], []).append((item[2], box_of(item)))
+            elif (simple := _simple_slot(item)) is not None:
+                filed.append(simple)
+        self.attributes = {item[0] for item in items}
+        if len(filed) + len(self.regions) == len(items) == len(self.attributes) and len(self.regions) <= 1:
+            self._describe_quickly(filed)
+
+    @property
+    def part(self) -> Filter:
+        """The filter."""
+        if self._part is None:
+            self._part = filter_of(self.items)
+        return self._part
+
+    @property
+    def packed(self) -> Packed:
+        """The filter, packed."""
+        if self._packed is None:
+            self._packed = pack(self.items)
+        return self._packed
+
+    def _describe_quickly(self, filed: list[tuple[Slot, Pair]]) -> None:
+        """Describe a filter with one constraint per attribute, at most one region, and simple slots for the others."""
+        filed.sort()
+        self._pairs.update(filed)
+        slots = [slot for slot, _ in filed]
+        point = [coordinate for _, pair in filed for coordinate in pair]
+        mask, box = 0, NO_BOX
+        for attribute, ((mask, box),) in self.regions.items():
+            slots.append((FAR if mask & DISJOINT_BIT else NEAR, attribute, 0))
+            point += () if mask & DISJOINT_BIT else corners(box)
+        self._described = FiledFilter(tuple(slots), [point], mask, box)
+
+    @property
+    def _pieces(self) -> Pieces:
+        if self._collected is None:
+            scalars = (one for one in self.part.constraints if not isinstance(one.operator, RelationSet))
+            self._collected = Pieces(scalars)
+        return self._collected
 
     @property
     def described(self) -> FiledFilter:
@@ -93,8 +156,8 @@ class Profile:
         equal: list[tuple[Slot, list[float]]] = []
         ranges: list[tuple[Slot, Pair]] = []
         others: set[Slot] = set()
-        for (attribute, form), pieces in self._pieces.items():
-            if (attribute, form) in self._inexact:
+        for (attribute, form), pieces in self._pieces.by_form.items():
+            if (attribute, form) in self._pieces.inexact:
                 others.add((OTHER, attribute, 0))
                 continue
             values = values_of(pieces or []) if form == BOOLEAN or TEXT <= form < BACKWARDS else None
@@ -136,7 +199,7 @@ class Profile:
 
     def _value(self, attribute: str, form: int) -> Pair | None:
         """Return the coordinates of a value that the filter names; None if it names none."""
-        own = values_of(self._pieces.get((attribute, form)) or [])
+        own = values_of(self._pieces.by_form.get((attribute, form)) or [])
         named = [values for values in (own, *self._derived(attribute, form)) if values]
         if not named:
             return None
@@ -146,12 +209,12 @@ class Profile:
 
     def _ends(self, attribute: str, form: int) -> Pair | None:
         """Return bounds of the values that the filter allows, from all its constraints."""
-        pieces = self._pieces.get((attribute, form))
+        pieces = self._pieces.by_form.get((attribute, form))
         if form < TEXT:
             return _ends(form, pieces) if pieces else None
         pairs = [_ends(form, pieces)] if pieces else []
         pairs += [(-_text_height(min(values)), _text_height(max(values))) for values in self._derived(attribute, form)]
-        for test in self._patterns.get((attribute, PATTERN + folding(form)), ()):
+        for test in self._pieces.patterns.get((attribute, PATTERN + folding(form)), ()):
             ends = _pattern_ends(test, form)
             if ends is not None:
                 pairs.append(ends)
@@ -171,8 +234,37 @@ class Profile:
 
     def _texts(self, attribute: str, form: int) -> list[bytes]:
         """Return the texts that the filter names in `form`; none if it names none."""
-        named = values_of(self._pieces.get((attribute, form)) or [])
+        named = values_of(self._pieces.by_form.get((attribute, form)) or [])
         return [value for value in named or () if isinstance(value, bytes)]
+
+
+def _simple_slot(item: Item) -> tuple[Slot, Pair] | None:
+    """Return the slot of an interval of doubles, or of one text, with its coordinates; None for all others."""
+    attribute, kind = item[:2]
+    if kind == NUMBER:
+        ends = number_ends(item[2], item[3])
+        if ends is None:
+            return None
+        (low, above), (high, beyond) = ends
+        least = math.nextafter(low, math.inf) if above == 1 else low  # as `_height`
+        most = math.nextafter(high, math.inf) if beyond == 1 else high
+        return (RANGE, attribute, NUMBER), (-least, most)
+    if kind != TEXT or item[2] != "=":
+        return None
+    form = TEXT + item[4]
+    code = _code(form, encode_text(fold(item[3], bool(item[4] & CASEI), bool(item[4] & ACCENTI))))
+    return (EQUAL, attribute, form), (-code, code)
+
+
+def corners(box: Box) -> list[float]:
+    """Return the coordinates of a box: larger ones contain more."""
+    xmin, ymin, xmax, ymax = box
+    return [-xmin, -ymin, xmax, ymax]
+
+
+def region_in(signature: Signature) -> str | None:
+    """Return the attribute of the region under which filters of a signature are stored, if they have one."""
+    return next((attribute for kind, attribute, _ in signature if kind in (NEAR, FAR)), None)
 
 
 def _points(
@@ -181,8 +273,7 @@ def _points(
     """Return the points of a filter, one per choice of values; larger coordinates cover more."""
     tail = [coordinate for _, pair in sorted(ranges) for coordinate in pair]
     if region is not None and region[0][0] == NEAR:
-        xmin, ymin, xmax, ymax = region[2]
-        tail += [-xmin, -ymin, xmax, ymax]
+        tail += corners(region[2])
     chosen = product(*(values for _, values in sorted(equal)))
     return [[*(coordinate for value in values for coordinate in (-value, value)), *tail] for values in chosen]
 
@@ -220,11 +311,3 @@ def _height(form: int, cut: Cut) -> float:
 
 def _text_height(text: bytes) -> float:
     return float(int.from_bytes(text[:TEXT_PREFIX_BYTES].ljust(TEXT_PREFIX_BYTES, b"\0"), "big"))
-
-
-def _box(constraint: Constraint) -> Box:
-    value = constraint.value
-    if isinstance(value, Point):
-        return value.x, value.y, value.x, value.y
-    box: Box = value.bounds
-    return box

@@ -228,8 +228,10 @@ class RegionArray(Immutable):
         """Return the arrays for relation kernels, with the edge index of large regions, built once and kept."""
         if self._chains is None:
             a = self._arrays
-            sizes = np.diff(a.ring_offsets[a.region_offsets])
-            if (sizes > MAX_SCANNED_VERTICES).any():
+            ends = a.ring_offsets[a.region_offsets]
+            if len(ends) == 2 and ends.item(1) - ends.item(0) <= MAX_SCANNED_VERTICES:  # the column of one region
+                boxes, chains = NO_CHAINS
+            elif (np.diff(ends) > MAX_SCANNED_VERTICES).any():
                 boxes, chains = kernels.build_chains(a.xy, a.ring_offsets, a.region_offsets)
             else:
                 boxes, chains = np.empty((0, 4)), np.full(len(self), -1, np.int64)

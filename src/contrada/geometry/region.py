@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.arguments import checks_methods
+from contrada.codes import MAX_SCANNED_VERTICES
 from contrada.errors import RegionError
 from contrada.forking import cached_property
 from contrada.geometry import interchange, sources
+from contrada.geometry.arrays import Arrays, compact
 from contrada.geometry.column import KernelArrays, RegionArray, Sifted
 from contrada.geometry.crs import Crs
 from contrada.geometry.faults import error_of
@@ -105,10 +107,35 @@ class Region(Immutable):
         crs = Crs.of(crs)
         if crs is not None and not is_on_the_globe(read, crs):
             return None
+        return cls._of_one_ring(read, crs)
+
+    @classmethod
+    def _of_one_ring(cls, leading_box: NDArray[np.float64], crs: Crs | None) -> Region:
+        """Return the region of one small ring, valid and run as columns have it: its box and then its vertices."""
         made = cls.__new__(cls)
         own = made.__dict__
-        own["_leading_box"], own["crs"] = read, crs
+        own["_leading_box"], own["crs"] = leading_box, crs
         return made
+
+    def _packed(self) -> tuple[bytes, ...]:
+        """Return the arrays as bytes, for `_unpacked`: one ring that is scanned is one value, others are three."""
+        if len(self._leading_box) > 4:
+            return (self._leading_box.tobytes(),)
+        a = compact(self._column.arrays)
+        data = a.bounds.tobytes() + a.xy.tobytes()
+        if len(a.ring_flags) == 1 and len(a.xy) <= MAX_SCANNED_VERTICES:
+            return (data,)
+        return data, a.ring_offsets.tobytes(), a.ring_flags.tobytes()
+
+    @classmethod
+    def _unpacked(cls, packed: Sequence[bytes], crs: Crs | None) -> Region:
+        """Return the region that `_packed` returned as bytes; nothing is checked."""
+        leading_box: NDArray[np.float64] = np.frombuffer(packed[0])
+        if len(packed) == 1:
+            return cls._of_one_ring(leading_box, crs)
+        rings, flags = np.frombuffer(packed[1], np.int64), np.frombuffer(packed[2], np.uint8)
+        xy, bounds = leading_box[4:].reshape(-1, 2), leading_box[:4].reshape(1, 4)
+        return cls._from_column(RegionArray(Arrays(xy, rings, np.array([0, len(flags)], np.int32), flags, bounds), crs))
 
     @classmethod
     def from_geojson(cls, value: Any, *, crs: Any = None, repair: bool = False) -> Region:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.errors import ArgumentError
 from contrada.geometry.arrays import frozen
-from contrada.geometry.column import RegionArray
+from contrada.geometry.column import KernelArrays, RegionArray
 from contrada.geometry.crs import common_crs
 from contrada.geometry.point import Point, PointArray
 from contrada.geometry.pool import run_sliced
@@ -22,6 +22,7 @@ from contrada.geometry.relation import Relation
 Codes = NDArray[np.uint8]
 
 ALL_ROWS, NO_MASKS = frozen(np.empty(0, np.int64)), frozen(np.empty(0, np.uint8))
+ONE_MASK = [frozen(np.array([mask], np.uint8)) for mask in range(256)]
 INVERSE_CODES: Codes = np.array([relation.inverse for relation in Relation], np.uint8)
 
 # Table 2 of [SPATIAL], corrected: for each relation of two regions, the mask of the relations their boxes can have.
@@ -72,6 +73,16 @@ def relate(a: Any, b: Any, *, threads: int | None = None) -> Any:
     codes = _relate_columns(first, second, threads)
     single = isinstance(a, (Region, Point)) and isinstance(b, (Region, Point))
     return Relation(int(codes[0])) if single else codes
+
+
+def relate_arrays(a: KernelArrays, b: KernelArrays, mask: int) -> int:
+    """Return a code of two regions of one CRS, given their kernel arrays; it is only certain to be in `mask` or not.
+
+    This takes a fifth of the time of `relate` for two small regions.
+    """
+    out = np.empty(1, np.uint8)
+    kernels.relate_rows(*a, *b, ALL_ROWS, ALL_ROWS, ONE_MASK[mask], 0, 1, out)
+    return out.item()
 
 
 def _column(value: One | Many) -> Many:

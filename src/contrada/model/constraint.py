@@ -64,6 +64,17 @@ class Constraint(Immutable):
             attribute=attribute, operator=kept, value=operand, casei=bool(casei), accenti=bool(accenti)
         )
 
+    @classmethod
+    def _restored(
+        cls, attribute: str, operator: str | RelationSet, value: Any, casei: bool, accenti: bool, kind: str | None
+    ) -> Constraint:
+        """Return the constraint that was made with these parts, which are not checked again."""
+        made = cls.__new__(cls)
+        made.__dict__.update(
+            attribute=attribute, operator=operator, value=value, casei=casei, accenti=accenti, kind=kind
+        )
+        return made
+
     @cached_property
     def kind(self) -> str | None:
         """Type of the values that this tests: region, point or a registered type; None for scalars and text."""
@@ -82,6 +93,8 @@ class Constraint(Immutable):
     @property
     def columns(self) -> tuple[Column, ...]:
         """Columns of a template that are in the place of values."""
+        if type(self.value) is not tuple and type(self.value) is not Column:  # most constraints
+            return ()
         return tuple(item for item in self._items if isinstance(item, Column))
 
     @property

@@ -38,13 +38,13 @@ def covers(first: Constraint, second: Constraint) -> bool:
     """
     if first.attribute != second.attribute:
         return False
+    relations = _composed(first, second)
+    if relations is not None:  # those of equal constraints too, and faster than comparing all vertices
+        return relations <= first.relations
     if first == second:
         return True
     if first.operator in NULLS or second.operator in NULLS:
         return first.operator == "is not null" and second.operator != "is null"
-    relations = _composed(first, second)
-    if relations is not None:
-        return relations <= first.relations
     if not are_comparable(first, second):
         return False
     if first._test.form == second._test.form < PATTERN:

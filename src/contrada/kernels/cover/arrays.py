@@ -77,9 +77,9 @@ class CandidateArrays(NamedTuple):
     counts: Annotated[Any, "i4[1]!"]
     nexts: Annotated[Any, "i4[1]!"]
     points: Annotated[Any, "f8[3]!"]
-    ids: Annotated[Any, "i8[2]!"]
+    ids: Annotated[Any, "i4[2]!"]
     masks: Annotated[Any, "u1[2]!"]
-    boxes: Annotated[Any, "f8[3]!"]
+    boxes: Annotated[Any, "f8[3]!"]  # empty if points end with the box
     state: Annotated[Any, "i8[1]!"]
 
 

@@ -199,52 +199,59 @@ def drop_candidate(t, point, number):
 
 
 @kernel
-def may_dominate(bounds, node, query):
-    """Return True if a point below `node` may dominate `query`; `bounds` are the largest coordinates of nodes."""
-    for i in range(len(query)):
-        if bounds[node, i] < query[i]:
+def may_reach(t, node, query):
+    """Return True if a point below `node` may lie within the bounds of the query."""
+    d = t.tops.shape[1]
+    for i in range(d):
+        # An infinite bound is not compared: the bounds of the node need not be loaded.
+        if query[i] > -np.inf and t.tops[node, i] < query[i]:
+            return False
+        if query[d + i] < np.inf and t.bottoms[node, i] > query[d + i]:
             return False
     return True
 
 
 @kernel
-def may_be_dominated(bounds, node, query):
-    """Return True if a point below `node` may be dominated by `query`; `bounds` are the nodes' smallest coordinates."""
-    for i in range(len(query)):
-        if bounds[node, i] > query[i]:
+def row_fits(t, leaf, slot, query):
+    """Return True if the point of a row lies within the bounds of the query."""
+    d = t.points.shape[2]
+    for i in range(d):
+        value = t.points[leaf, slot, i]
+        if value < query[i] or value > query[d + i]:
             return False
     return True
 
 
 @kernel
-def row_fits(t, leaf, slot, query, reverse):
-    """Return True if a row dominates the query, or with `reverse` is dominated by it."""
-    for i in range(len(query)):
-        if reverse:
-            if t.points[leaf, slot, i] > query[i]:
-                return False
-        elif t.points[leaf, slot, i] < query[i]:
-            return False
-    return True
+def box_of(t, leaf, slot):
+    """Return the box of a row's region: the last coordinates of its point, unless the tree keeps boxes."""
+    if t.boxes.shape[2] > 0:
+        b = t.boxes[leaf, slot]
+        return b[0], b[1], b[2], b[3]
+    d = t.points.shape[2]
+    p = t.points[leaf, slot]
+    return -p[d - 4], -p[d - 3], p[d - 2], p[d - 1]
 
 
 @kernel
-def boxes_fit(t, leaf, slot, admitted, box, reverse, box_relations):
+def boxes_fit(t, leaf, slot, admitted, query, reverse, box_relations):
     """Return True if the boxes of a row's region and of the query's region allow one of the relations in `admitted`."""
-    b0, b1, b2, b3 = t.boxes[leaf, slot, 0], t.boxes[leaf, slot, 1], t.boxes[leaf, slot, 2], t.boxes[leaf, slot, 3]
-    if box[2] < b0 or box[0] > b2 or box[3] < b1 or box[1] > b3:
+    b0, b1, b2, b3 = box_of(t, leaf, slot)
+    d = t.points.shape[2]
+    q0, q1, q2, q3 = query[2 * d], query[2 * d + 1], query[2 * d + 2], query[2 * d + 3]
+    if q2 < b0 or q0 > b2 or q3 < b1 or q1 > b3:
         return admitted & 1 != 0
-    if b0 == b2 or box[0] == box[2]:
+    if b0 == b2 or q0 == q2:
         return True  # a point: no box relation
     if reverse:
-        code = box_relation(b0, b1, b2, b3, box[0], box[1], box[2], box[3])
+        code = box_relation(b0, b1, b2, b3, q0, q1, q2, q3)
     else:
-        code = box_relation(box[0], box[1], box[2], box[3], b0, b1, b2, b3)
+        code = box_relation(q0, q1, q2, q3, b0, b1, b2, b3)
     return box_relations[admitted] >> code & 1 != 0
 
 
 @kernel
-def search_leaf(t, leaf, query, reverse, has_region, admitted_of, box, box_relations, out, count, counters):
+def search_leaf(t, leaf, query, reverse, has_region, admitted_of, box_relations, out, count, counters):
     """Append the rows of a chain of leaves that fit to out[count:]; stop when `out` is full."""
     while leaf != NONE:
         counters[COMPARED] += t.counts[leaf]
@@ -252,9 +259,9 @@ def search_leaf(t, leaf, query, reverse, has_region, admitted_of, box, box_relat
             admitted = admitted_of[t.masks[leaf, slot]]
             if has_region and admitted == 0:
                 continue
-            if not row_fits(t, leaf, slot, query, reverse):
+            if not row_fits(t, leaf, slot, query):
                 continue
-            if has_region and not boxes_fit(t, leaf, slot, admitted, box, reverse, box_relations):
+            if has_region and not boxes_fit(t, leaf, slot, admitted, query, reverse, box_relations):
                 continue
             out[count] = t.ids[leaf, slot]
             count += 1
@@ -264,14 +271,16 @@ def search_leaf(t, leaf, query, reverse, has_region, admitted_of, box, box_relat
     return count
 
 
-@entry(CandidateArrays, "f8[1]! b1 b1 u1[1]! f8[1]! u1[1]! i4[1]! i8[1]! i8[1]!", checked=False)
-def find_candidates(t, query, reverse, has_region, admitted_of, box, box_relations, stack, out, counters):
-    """Write rows that dominate the query (`reverse`: are dominated) and whose regions may have an admitted relation.
+@entry(CandidateArrays, "f8[1]! b1 b1 u1[1]! u1[1]! i4[1]! i8[1]! i8[1]!", checked=False)
+def find_candidates(t, query, reverse, has_region, admitted_of, box_relations, stack, out, counters):
+    """Write rows whose points lie within bounds and whose regions may have an admitted relation to the query's.
 
-    admitted_of[mask of a row] gives the admitted relations of the covered region to the covering one; box_relations
-    gives for these the relations that boxes may have. Returns the number of rows, at most as many as fit into `out`.
+    The query has the lower bounds of all coordinates, the upper ones, and the box of its region. admitted_of[mask
+    of a row] gives the admitted relations of the covered region to the covering one, which is the query's if `reverse`;
+    box_relations gives for these the relations that boxes may have. Returns the number of rows, at most as many as fit
+    into `out`.
     """
-    count, height = 0, 0
+    d, count, height = t.tops.shape[1], 0, 0
     if t.state[NODES] > 0:
         stack[0] = 0
         height = 1
@@ -279,15 +288,17 @@ def find_candidates(t, query, reverse, has_region, admitted_of, box, box_relatio
         height -= 1
         node = np.int64(stack[height])
         counters[VISITED] += 1
-        if not (may_be_dominated(t.bottoms, node, query) if reverse else may_dominate(t.tops, node, query)):
+        if not may_reach(t, node, query):
             continue
         if t.dimensions[node] == LEAF:
             leaf = np.int64(t.children[node, 0])
-            count = search_leaf(
-                t, leaf, query, reverse, has_region, admitted_of, box, box_relations, out, count, counters
-            )
+            count = search_leaf(t, leaf, query, reverse, has_region, admitted_of, box_relations, out, count, counters)
         else:  # larger values first, where covering points are more likely
-            stack[height] = t.children[node, 0]
-            stack[height + 1] = t.children[node, 1]
-            height += 2
+            dimension, value = t.dimensions[node], t.splits[node]
+            if query[dimension] <= value:
+                stack[height] = t.children[node, 0]
+                height += 1
+            if query[d + dimension] > value:
+                stack[height] = t.children[node, 1]
+                height += 1
     return count
