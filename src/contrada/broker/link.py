@@ -27,7 +27,6 @@ class LinkRecord(msgspec.Struct, frozen=True):
     options: LinkOptions
     incarnation: int | None
     received: int
-    sent: int
     acknowledged: int
     is_in_step: bool
     is_heard: bool
@@ -62,7 +61,7 @@ class Link:
     def record(self) -> LinkRecord:
         """Return what must be durable."""
         return LinkRecord(
-            self.interface, self.options, self.incarnation, self.received, self.sent, self.acknowledged,
+            self.interface, self.options, self.incarnation, self.received, self.acknowledged,
             self.is_in_step, self.is_heard, tuple(sorted(self.refused)),
         )  # fmt: skip
 

@@ -49,11 +49,12 @@ def restored(records: Mapping[RecordKey, Any], window: int, advertises: bool) ->
 def _restore_link(state: State, name: str, record: Any, parts: Parts) -> None:
     """Restore a link, but not what was told over it."""
     link = state.new_link(name, record.options)
-    for field in ("incarnation", "received", "sent", "acknowledged", "is_in_step", "is_heard"):
+    for field in ("incarnation", "received", "acknowledged", "is_in_step", "is_heard"):
         setattr(link, field, getattr(record, field))
     link.refused = set(record.refused)
     link.paths = {path[-1]: path for path in parts["paths"].get((name,), ())}
     link.outbox.extend(command for _, command in _of_link(parts["outbox"], name))
+    link.sent = link.acknowledged + len(link.outbox)
     link.waiting = [(getattr(frames, kind), fields) for _, (kind, fields) in _of_link(parts["waiting"], name)]
 
 

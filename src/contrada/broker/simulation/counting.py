@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from contrada.broker.effects import RecordKey
 from contrada.broker.frames import Command, Frame, Publish
 
 
@@ -40,7 +42,8 @@ class Counts(NamedTuple):
     The first five are sums over all links. `lost` frames did not arrive. `entries` are the subscriptions in all tables
     now. `matched` messages were matched against a table, each once for every broker that took it. `false_positives`
     are messages that came to a broker from a neighbour and were new there, but neither delivered nor forwarded.
-    `deliveries` are pairs of a message and a client.
+    `deliveries` are pairs of a message and a client. `missing` messages were lost with the state of a broker, each
+    counted for every link that it should have passed next.
     """
 
     control: int
@@ -53,7 +56,30 @@ class Counts(NamedTuple):
     matched: int
     false_positives: int
     deliveries: int
+    missing: int
 
     def since(self, earlier: Counts) -> Counts:
         """Return the differences to earlier counts."""
         return Counts(*(now - before for now, before in zip(self, earlier, strict=True)))
+
+
+class MissingMessage(NamedTuple):
+    """A message that a broker lost with its state; `neighbour` is None if the broker had not routed it yet."""
+
+    broker: str
+    neighbour: str | None
+    message: str
+
+
+def kept_messages(broker: str, records: Mapping[RecordKey, Any]) -> Iterator[MissingMessage]:
+    """Yield the messages that a broker keeps in its records, for a neighbour or until it can route them."""
+    for (kind, *rest), value in records.items():
+        neighbour = str(rest[0]) if rest else None
+        ids: tuple[str, ...] = ()
+        if kind == "outbox" and isinstance(value, Publish):
+            ids = value.ids
+        elif kind == "waiting" and value[0] == Publish.__name__:
+            ids = value[1][0]
+        elif kind == "held":
+            neighbour, ids = None, value.messages.ids
+        yield from (MissingMessage(broker, neighbour, id) for id in ids)

@@ -20,7 +20,7 @@ from contrada.broker.forwarding import LinkOptions
 from contrada.broker.frames import Command, Frame, Publish
 from contrada.broker.seen import DEFAULT_WINDOW
 from contrada.broker.simulation.connection import Connection, Wire
-from contrada.broker.simulation.counting import Counts, LinkCounts
+from contrada.broker.simulation.counting import Counts, LinkCounts, MissingMessage, kept_messages
 from contrada.broker.wire import decode, encode
 from contrada.cql2.queries import Asked
 from contrada.errors import BrokerError, UnknownKeyError
@@ -93,6 +93,7 @@ class NetworkSimulator:
         self._incarnations = itertools.count(1)
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._sequence = itertools.count()  # breaks ties, so that functions are never compared
+        self._at_risk: list[MissingMessage] = []  # what brokers kept for others when they lost their state
         self._lost = self._matched = self._false_positives = self._deliveries = 0
 
     # --- views ---
@@ -115,8 +116,13 @@ class NetworkSimulator:
         return Counts(
             **sums,
             lost=self._lost, entries=sum(map(len, self.brokers.values())), matched=self._matched,
-            false_positives=self._false_positives, deliveries=self._deliveries,
+            false_positives=self._false_positives, deliveries=self._deliveries, missing=len(self.missing),
         )  # fmt: skip
+
+    @property
+    def missing(self) -> list[MissingMessage]:
+        """Messages that only a broker had which lost its state: the next broker on their way has not got them."""
+        return [one for one in self._at_risk if ("seen", one.message) not in self.records(one.neighbour or one.broker)]
 
     def records(self, id: str) -> Mapping[RecordKey, Any]:
         """Return what a broker has made durable."""
@@ -210,13 +216,17 @@ class NetworkSimulator:
             raise BrokerError("a simulator with durable=False keeps no records")
         self.crash(id)
         host = self._host(id)
-        host.broker = Broker.restore(host.store, **self._settings)
+        if host.store:
+            host.broker = Broker.restore(host.store, **self._settings)
+        else:  # it has never had a command
+            host.broker = Broker(id, next(self._incarnations), **self._settings)
         self._reconnect(id)
 
     def lose(self, id: str) -> None:
         """Start a broker without its records; its clients subscribe and advertise again at once."""
         self.crash(id)
         host = self._host(id)
+        self._at_risk += kept_messages(id, host.store)
         host.store.clear()
         expected = [wire.other(id) for wire in self._wires_of(id)]
         host.broker = Broker(id, next(self._incarnations), expected=expected, **self._settings)
