@@ -281,3 +281,17 @@ def test_areas_of_unions_agree_with_shapely():
     starts = np.cumsum(sizes) - sizes
     expected = [shapely.union_all(shapely.box(*filed[a : a + n].T)).area for a, n in zip(starts, sizes, strict=True)]
     assert box_unions(filed, sizes) == pytest.approx(expected)
+
+
+def test_groups_of_members_that_left_are_forgotten():
+    """Each tick has filters with another constraint, merged among themselves."""
+    neighbour = Neighbour(0.3)
+    for tick in range(60):
+        for k in (0, 1):
+            region = Region.box(k, 0, k + 2, 2)
+            neighbour.add(10 * tick + k, spatial(RelationSet.S_INTERSECTS, region, [Constraint("x", "=", tick)]))
+        if tick:
+            for k in (0, 1):
+                neighbour.remove(10 * (tick - 1) + k)
+        assert len(neighbour.settle().forward) == 1
+        neighbour.check()

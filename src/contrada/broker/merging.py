@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from contrada.arguments import checks_methods
 from contrada.broker.change import Change
 from contrada.broker.clustering.box_grid import BoxGrid, Floats, Integers, joint_boxes, lie_within
-from contrada.broker.clustering.clusters import Clusters, Members, Pairs, union_areas
+from contrada.broker.clustering.clusters import ClusterMembers, Clusters, Pairs, union_areas
 from contrada.broker.clustering.outlines import are_within, column_of, covering_regions, unions_of
 from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
 from contrada.geometry import Region, RegionArray, Relation, RelationSet
@@ -26,15 +26,17 @@ from contrada.geometry.crs import Crs
 from contrada.model import Constraint, Filter, Predicate
 
 Shape = Literal["box", "region"]
+Grouped = tuple[int, Region]  # number of a group, and a member's region
 
 MOST_MEMBERS = 1024  # of two clusters that are merged; members that lie in a merged region come in any number
-MOST_MEASURED = 64  # members of two clusters whose union is measured; for more, a bound is used
+MOST_MEASURED = 32  # members of two clusters whose union is measured; for more, a bound is used
 MAX_REACH = 0.25  # clusters are compared if the gap between their boxes is at most this part of both widths
-NEAR, MOST_NEAR = 16, 128  # clusters compared with one, for each of four cells and each size; more if one of few
-MANY_PAIRS = 1 << 14  # of clusters that are compared in one round, for each of four cells and each size
+NEAR, MOST_NEAR = 16, 256  # clusters compared with one, for each of four cells and each size; more if one of few
+MANY_PAIRS = 1 << 18  # of clusters that are compared in one round, for each of four cells and each size
 BEST = 2  # pairs measured exactly, for each cluster
 MAX_ROUNDS = 64  # of merging pairs in one settle
-QUERIES = 4096  # clusters whose neighbours are sought at once
+FEW = 16  # boxes or groups that are kept although no cluster has them
+QUERIES = 1024  # clusters whose neighbours are sought at once: 4,096 spent as much time on page faults as on work
 
 
 class Kin(NamedTuple):
@@ -97,8 +99,11 @@ class Merger:
 
     A predicate may be merged if it has one filter, and this has one spatial constraint, on a region, that excludes the
     relation disjoint. Merged ones agree in their other constraints, in the attribute and in the CRS. All others are
-    forwarded as they are. Filters are merged if at least one of them has not been forwarded yet. Then merging takes no
-    more messages than forwarding each of them and withdrawing it later.
+    forwarded as they are.
+
+    Filters are merged if at least one of them has not been forwarded yet. A merged filter is replaced if members that
+    left leave too large an extra share, so members that come and go cause fewer messages than without merging only
+    where many regions overlap; the neighbour has fewer filters in any case.
 
     >>> from itertools import count
     >>> from contrada import parse
@@ -132,9 +137,10 @@ class Merger:
         self._new: dict[int, None] = {}  # members that came since the last settle
         self._gone: dict[int, Predicate] = {}  # members that left since the last settle
         self._plain: dict[int, int] = {}  # ids under which members that cannot be merged were forwarded
-        self._members, self._clusters = Members(), Clusters()
+        self._members, self._clusters = ClusterMembers(), Clusters()
         self._groups: dict[Kin, MemberGroup] = {}
-        self._group_list: list[MemberGroup] = []
+        self._numbered: dict[int, MemberGroup] = {}
+        self._next_group, self._most_groups = 0, FEW  # groups without members are dropped beyond `_most_groups`
         self._near, self._homes = BoxGrid(), BoxGrid()  # all clusters; merged ones
         self._forwarded: dict[int, Predicate] = {}
 
@@ -218,14 +224,14 @@ class Merger:
 
     # Members that come
 
-    def _split_off_plain(self) -> tuple[dict[int, int], list[tuple[int, Predicate]]]:
+    def _split_off_plain(self) -> tuple[dict[int, Grouped], list[tuple[int, Predicate]]]:
         """Return groups of new members that may be merged, and ids and predicates to forward for all others."""
-        grouped, forward = dict[int, int](), list[tuple[int, Predicate]]()
+        grouped, forward = dict[int, Grouped](), list[tuple[int, Predicate]]()
         for id in self._new:
             predicate = self._predicates[id]
-            group = self._group_of(predicate)
-            if group is not None:
-                grouped[id] = group.number
+            found = self._group_of(predicate)
+            if found is not None:
+                grouped[id] = found
                 continue
             self._plain[id] = self._free_id(id)
             forward.append((self._plain[id], predicate))
@@ -236,7 +242,8 @@ class Merger:
         """Return the id under which to forward a member: a new one while the neighbour has another one with its id."""
         return self._new_id() if id in self._forwarded else id
 
-    def _group_of(self, predicate: Predicate) -> MemberGroup | None:
+    def _group_of(self, predicate: Predicate) -> Grouped | None:
+        """Return the number of the group and the region of a predicate; None for one that may not be merged."""
         spatial = spatial_constraint(predicate)
         if spatial is None:
             return None
@@ -248,16 +255,18 @@ class Merger:
         kin = Kin(spatial.attribute, spatial.value.crs, others)
         group = self._groups.get(kin)
         if group is None:
-            group = self._groups[kin] = MemberGroup(len(self._group_list), kin, template)
-            self._group_list.append(group)
-        return group
+            group = MemberGroup(self._next_group, kin, template)
+            self._groups[kin] = self._numbered[group.number] = group
+            self._next_group += 1
+        return group.number, spatial.value
 
-    def _place(self, loose: list[int], grouped: Mapping[int, int]) -> Integers:
+    def _place(self, loose: list[int], grouped: Mapping[int, Grouped]) -> Integers:
         """Put members into merged filters that cover them, all others into new clusters; return the rows of these."""
         members, clusters = self._members, self._clusters
-        new = members.add(list(grouped), [region_of(self._predicates[id]) for id in grouped])
+        new = members.add(list(grouped), [region for _, region in grouped.values()])
+        numbers = np.array([number for number, _ in grouped.values()], np.int64)
         rows = np.concatenate([np.array(loose, np.int64), new])
-        groups = np.concatenate([clusters.groups[members.clusters[loose]], np.array(list(grouped.values()), np.int64)])
+        groups = np.concatenate([clusters.groups[members.clusters[loose]], numbers])
         homes = np.full(len(rows), -1)
         for first in range(0, len(rows) if len(self._homes) else 0, QUERIES):
             some = slice(first, first + QUERIES)
@@ -302,7 +311,7 @@ class Merger:
         if row in clusters.regions:
             return clusters.regions[row]
         if clusters.is_merged[row]:
-            return Region.box(*clusters.boxes[row].tolist(), crs=self._group_list[clusters.groups[row]].kin.crs)
+            return Region.box(*clusters.boxes[row].tolist(), crs=self._numbered[int(clusters.groups[row])].kin.crs)
         return self._member_region(clusters.members[row][0])
 
     def _reaching(self, boxes: Floats) -> Floats:
@@ -329,7 +338,7 @@ class Merger:
             made.append(rows)
         rows = np.unique(np.concatenate(made))
         rows = rows[clusters.is_live[rows]]
-        withdrawn += self._absorb(*self._near_pairs(rows[clusters.is_merged[rows]], 4 * MOST_NEAR))
+        withdrawn += self._absorb(*self._near_pairs(rows[clusters.is_merged[rows]], 2 * MOST_NEAR))
         return [row for row in rows.tolist() if clusters.is_live[row] and row not in clusters.ids], withdrawn
 
     def _near_pairs(self, rows: Integers, most: int) -> tuple[Integers, Integers]:
@@ -421,7 +430,7 @@ class Merger:
         merged = covering_regions(one, other, unions, asked / self._least)
         found = [(k, column) for k, column in enumerate(merged) if column is not None]
         good = np.array([k for k, _ in found], np.int64)
-        kins = [self._group_list[number].kin for number in clusters.groups[first[good]].tolist()]
+        kins = [self._numbered[number].kin for number in clusters.groups[first[good]].tolist()]
         regions = [RegionArray(column.arrays, kin.crs)[0] for (_, column), kin in zip(found, kins, strict=True)]
         boxes = np.array([column.bounds[0] for _, column in found]).reshape(-1, 4)
         areas = np.array([column.areas[0] for _, column in found], np.float64)
@@ -443,7 +452,7 @@ class Merger:
                 clusters.regions[row] = pairs.regions[k]
         self._near.add(rows, self._reaching(pairs.boxes[chosen]), groups)
         live = np.flatnonzero(clusters.is_live)
-        if len(self._near) > 2 * len(live) + NEAR:  # mostly boxes of dropped clusters
+        if len(self._near) > 2 * len(live) + FEW:  # mostly boxes of dropped clusters
             self._near = BoxGrid()
             self._near.add(live, self._reaching(clusters.boxes[live]), clusters.groups[live])
         return rows, withdrawn
@@ -453,7 +462,7 @@ class Merger:
         clusters = self._clusters
         if clusters.is_merged[row]:
             id = self._new_id()
-            predicate = self._group_list[clusters.groups[row]].asking(self._region(row))
+            predicate = self._numbered[int(clusters.groups[row])].asking(self._region(row))
         else:
             member: int = self._members.ids[clusters.members[row][0]]
             id, predicate = self._free_id(member), self._predicates[member]
@@ -461,11 +470,16 @@ class Merger:
         return id, predicate
 
     def _tidy(self, rows: Integers) -> None:
-        """Add new merged filters to the grid of homes; make it anew if most of its boxes are of dropped clusters."""
+        """Add new merged filters to the grid of homes; drop boxes and groups of dropped clusters if they are many."""
         clusters = self._clusters
         merged = rows[clusters.is_merged[rows]]
         self._homes.add(merged, clusters.boxes[merged], clusters.groups[merged])
         merged = np.flatnonzero(clusters.is_live & clusters.is_merged)
-        if len(self._homes) > 2 * len(merged) + NEAR:
+        if len(self._homes) > 2 * len(merged) + FEW:
             self._homes = BoxGrid()
             self._homes.add(merged, clusters.boxes[merged], clusters.groups[merged])
+        if len(self._groups) > self._most_groups:
+            live = set(clusters.groups[clusters.is_live].tolist())
+            self._groups = {kin: group for kin, group in self._groups.items() if group.number in live}
+            self._numbered = {group.number: group for group in self._groups.values()}
+            self._most_groups = 2 * len(live) + FEW

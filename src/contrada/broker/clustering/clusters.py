@@ -17,7 +17,7 @@ from contrada.geometry import Region
 ROUNDING = 1e-12  # relative error of an area
 
 
-class Rows:
+class ColumnRows:
     """Numbers of rows of columns that grow; numbers of dropped rows are used again."""
 
     columns: tuple[str, ...]
@@ -46,7 +46,7 @@ class Rows:
         self._free += rows
 
 
-class Members(Rows):
+class ClusterMembers(ColumnRows):
     """Members that may be merged: ids, boxes, areas, and the rows of their clusters."""
 
     columns = ("boxes", "areas", "clusters", "ids")
@@ -73,7 +73,7 @@ class Members(Rows):
         return np.asarray(self.areas[rows] >= box_areas(self.boxes[rows]) * (1 - ROUNDING))
 
 
-class Clusters(Rows):
+class Clusters(ColumnRows):
     """Clusters with the boxes and areas of their filters' regions; `asked` is what the members ask for of that area.
 
     The area of the union of the members' regions is at least `asked`: all is on the safe side if it is too small.
@@ -151,7 +151,7 @@ def flat(lists: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
     return np.array(list(chain.from_iterable(lists)), np.int64), np.array([len(one) for one in lists], np.int64)
 
 
-def union_areas(members: Members, lists: Sequence[Sequence[int]], regions_of: Callable[[int], Region]) -> Floats:
+def union_areas(members: ClusterMembers, lists: Sequence[Sequence[int]], regions_of: Callable[[int], Region]) -> Floats:
     """Return the area of the union of the regions of each list of members; it may be too small if GEOS fails."""
     rows, sizes = flat(lists)
     owners = np.repeat(np.arange(len(lists)), sizes)
