@@ -13,12 +13,12 @@ from contrada.geometry import RelationSet, relate
 from contrada.matching.table import ForwardingTable
 from contrada.papers import row_file
 from contrada.papers.network import region_sets, sweeps
-from contrada.papers.network.plan import Setting, plan_of
+from contrada.papers.network.plan import NetworkSetting, plan_of
 from contrada.papers.network.run import MODES, Run, measure, parents_from
 from contrada.papers.network.workload import RECTANGLES, WORKLOADS, workload_of
 
 MADE_UP = [*RECTANGLES, "parcels 25:75", "parcels 10:90"]
-SMALL = Setting("parcels 25:75", "covering", brokers=7, subscriptions=120, messages=40)
+SMALL = NetworkSetting("parcels 25:75", "covering", brokers=7, subscriptions=120, messages=40)
 
 
 @pytest.mark.parametrize("name", MADE_UP)

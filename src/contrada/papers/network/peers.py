@@ -17,7 +17,7 @@ from contrada.errors import FormatError
 from contrada.overlay.protocol import Publication
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.simulator import MessageSpread, Simulator
-from contrada.papers.network.plan import Plan, Setting
+from contrada.papers.network.plan import NetworkSetting, Plan
 from contrada.papers.overlay.figures import METHODS
 from contrada.papers.overlay.workload import holding
 
@@ -26,7 +26,7 @@ PEER_MODES = (SUBSCRIBERS, BROKERS)
 Row = dict[str, Any]
 
 
-def measure_peers(setting: Setting, plan: Plan) -> Row:
+def measure_peers(setting: NetworkSetting, plan: Plan) -> Row:
     """Return one row: peers join, messages are sent from the publishers' peers, a part of the subscribers leaves."""
     start = time.process_time()
     boxes = plan.work.boxes
@@ -59,7 +59,7 @@ def measure_peers(setting: Setting, plan: Plan) -> Row:
     }
 
 
-def _joined(simulator: Simulator, setting: Setting, plan: Plan) -> list[int]:
+def _joined(simulator: Simulator, setting: NetworkSetting, plan: Plan) -> list[int]:
     """Let peers join; return the peer of each subscription."""
     assert plan.work.boxes is not None
     if setting.mode == SUBSCRIBERS:

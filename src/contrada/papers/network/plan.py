@@ -17,7 +17,7 @@ LEAVING = 0.2  # of all subscriptions
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class NetworkSetting:
     """The parameters of one run."""
 
     workload: str
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
         return f"{self.homes[row]}/{row % CLIENTS}"
 
 
-def plan_of(setting: Setting, data: Path | None) -> Plan:
+def plan_of(setting: NetworkSetting, data: Path | None) -> Plan:
     """Draw the workload and the places; the mode plays no part in it."""
     work = workload_of(setting.workload, setting.subscriptions, setting.messages, setting.seed, data)
     rng = np.random.default_rng([setting.seed, setting.brokers])

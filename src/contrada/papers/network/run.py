@@ -23,7 +23,7 @@ from contrada.broker.simulation.topologies import Links, balanced_tree, chain, s
 from contrada.errors import BrokerError
 from contrada.matching.table import ForwardingTable
 from contrada.papers.network.peers import PEER_MODES, measure_peers
-from contrada.papers.network.plan import Plan, Setting, plan_of
+from contrada.papers.network.plan import NetworkSetting, Plan, plan_of
 
 MODES = {
     "flooding": LinkOptions(mode="flooding"),
@@ -43,10 +43,10 @@ Row = dict[str, Any]
 Delivered = Counter[tuple[str, str, int]]  # client, message and key of the subscription
 
 
-def measure(setting: Setting, data: Path | None = None) -> Row:
+def measure(setting: NetworkSetting, data: Path | None = None) -> Row:
     """Return one row of results; raise BrokerError if deliveries differ from the expectation.
 
-    >>> row = measure(Setting("parcels 25:75", "covering", brokers=7, subscriptions=100, messages=20))
+    >>> row = measure(NetworkSetting("parcels 25:75", "covering", brokers=7, subscriptions=100, messages=20))
     >>> row["deliveries"] > 0, row["false_crossings"]
     (True, 0)
     """
@@ -57,7 +57,7 @@ def measure(setting: Setting, data: Path | None = None) -> Row:
 class Run:
     """A network, its plan, and what was delivered in it."""
 
-    def __init__(self, setting: Setting, plan: Plan) -> None:
+    def __init__(self, setting: NetworkSetting, plan: Plan) -> None:
         self.setting, self.plan = setting, plan
         self.network = network_of(setting)
         self.network.watch = self._watch
@@ -192,7 +192,7 @@ class Run:
         return visits
 
 
-def network_of(setting: Setting) -> NetworkSimulator:
+def network_of(setting: NetworkSetting) -> NetworkSimulator:
     """Return a quiet network without subscriptions."""
     network = NetworkSimulator(
         setting.seed, DELAY, MODES[setting.mode], advertises=setting.mode == "advertisements", sizes=True, durable=False

@@ -9,7 +9,7 @@ from typing import Any
 
 from contrada.errors import FormatError
 from contrada.papers.network.peers import PEER_MODES
-from contrada.papers.network.plan import Setting
+from contrada.papers.network.plan import NetworkSetting
 from contrada.papers.network.region_sets import is_there
 from contrada.papers.network.run import MODES
 from contrada.papers.network.workload import RECTANGLES, WORKLOADS
@@ -36,15 +36,15 @@ class Sweep:
     subscriptions_axis: tuple[int, ...]
     largest: int | None  # subscriptions, with covering alone
 
-    def base(self, workload: str, mode: str, seed: int) -> Setting:
+    def base(self, workload: str, mode: str, seed: int) -> NetworkSetting:
         """Return the setting at which workloads and modes are compared."""
-        return Setting(workload, mode, "tree", self.brokers, self.subscriptions, self.messages, seed)
+        return NetworkSetting(workload, mode, "tree", self.brokers, self.subscriptions, self.messages, seed)
 
-    def settings(self, seed: int, data: Path | None) -> list[Setting]:
+    def settings(self, seed: int, data: Path | None) -> list[NetworkSetting]:
         """Return all settings, each once, the largest last; sets that are not in `data` are left out."""
         return list(dict.fromkeys(self._all([name for name in self.workloads if is_measurable(name, data)], seed)))
 
-    def _all(self, workloads: Iterable[str], seed: int) -> Iterator[Setting]:
+    def _all(self, workloads: Iterable[str], seed: int) -> Iterator[NetworkSetting]:
         for workload in workloads:
             modes = (*EXACT_MODES, *PEER_MODES) if workload in RECTANGLES else tuple(MODES)
             yield from (self.base(workload, mode, seed) for mode in modes)
@@ -75,15 +75,15 @@ def is_measurable(workload: str, data: Path | None) -> bool:
     return workload in RECTANGLES or is_there(workload.partition(" ")[0], data)
 
 
-def setting_of(row: Row) -> Setting:
+def setting_of(row: Row) -> NetworkSetting:
     """Return the setting of a row; raise FormatError if it has none."""
     try:
-        return Setting(**{field.name: row[field.name] for field in fields(Setting)})
+        return NetworkSetting(**{field.name: row[field.name] for field in fields(NetworkSetting)})
     except KeyError as error:
         raise FormatError(f"it has no {error}") from None
 
 
-def find(rows: Iterable[Row], setting: Setting) -> Row | None:
+def find(rows: Iterable[Row], setting: NetworkSetting) -> Row | None:
     """Return the row of a setting, if it was measured."""
     return next((row for row in rows if setting_of(row) == setting), None)
 
