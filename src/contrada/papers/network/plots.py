@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +68,13 @@ def _draw_growth(results: Results, path: Path) -> Path:
     figure = Figure(figsize=(10, 7), layout="constrained")
     (by_brokers, settling), (by_subscriptions, entries) = figure.subplots(2, 2)
     sweep = results.sweep
-    sizes = sorted({*sweep.subscriptions_axis, sweep.subscriptions, sweep.largest or sweep.subscriptions})
+    sizes = sweep.sizes
     counts = [count for count in sweep.brokers_axis if count > 1]
     for mode in AXIS_MODES:
         brokers = [(count, results.axis(mode, brokers=count)) for count in counts]
         _line(by_brokers, brokers, "control", label=mode, **LOOKS[mode])
-        subscriptions = [(count, results.axis(mode, subscriptions=count)) for count in sizes]
+        of_mode = partial(results.axis, mode, brokers=sweep.axis_brokers)
+        subscriptions = [(count, of_mode(subscriptions=count)) for count in sizes]
         _line(by_subscriptions, subscriptions, "control", label=mode, **LOOKS[mode])
         _line(entries, subscriptions, "entries", label=mode, **LOOKS[mode])
     for shape in ("tree", *SHAPES):
@@ -83,7 +85,7 @@ def _draw_growth(results: Results, path: Path) -> Path:
     size = f"{sweep.subscriptions:,} subscriptions"
     by_brokers.set(title=f"balanced tree, {size}", xlabel="brokers", ylabel="control messages")
     settling.set(title=f"a further subscription, {size}", xlabel="brokers", ylabel="settled after, mean seconds")
-    tree = f"balanced tree of {sweep.brokers} brokers"
+    tree = f"balanced tree of {sweep.axis_brokers} brokers"
     by_subscriptions.set(title=tree, xlabel="subscriptions", ylabel="control messages")
     entries.set(title=tree, xlabel="subscriptions", ylabel="table entries")
     for axes in (by_brokers, settling, by_subscriptions, entries):

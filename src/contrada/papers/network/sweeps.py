@@ -34,6 +34,7 @@ class Sweep:
     brokers_axis: tuple[int, ...]
     shapes_axis: tuple[int, ...]
     subscriptions_axis: tuple[int, ...]
+    axis_brokers: int  # along the axis of subscriptions
     largest: int | None  # subscriptions, with covering alone
 
     def base(self, workload: str, mode: str, seed: int) -> NetworkSetting:
@@ -44,6 +45,11 @@ class Sweep:
         """Return all settings, each once, the largest last; sets that are not in `data` are left out."""
         return list(dict.fromkeys(self._all([name for name in self.workloads if is_measurable(name, data)], seed)))
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of subscriptions along their axis."""
+        return self.subscriptions_axis if self.largest is None else (*self.subscriptions_axis, self.largest)
+
     def _all(self, workloads: Iterable[str], seed: int) -> Iterator[NetworkSetting]:
         for workload in workloads:
             modes = (*EXACT_MODES, *PEER_MODES) if workload in RECTANGLES else tuple(MODES)
@@ -51,22 +57,25 @@ class Sweep:
         for mode in AXIS_MODES:
             base = self.base(AXIS_WORKLOAD, mode, seed)
             yield from (replace(base, brokers=count) for count in self.brokers_axis)
-            yield from (replace(base, subscriptions=count) for count in self.subscriptions_axis)
+            large = replace(base, brokers=self.axis_brokers)
+            yield from (replace(large, subscriptions=count) for count in self.subscriptions_axis)
         for mode in SHAPE_MODES:
             base = self.base(AXIS_WORKLOAD, mode, seed)
             yield from (replace(base, topology=shape, brokers=n) for shape in SHAPES for n in self.shapes_axis)
         if self.largest is not None:
-            yield replace(self.base(AXIS_WORKLOAD, "covering", seed), subscriptions=self.largest)
+            base = self.base(AXIS_WORKLOAD, "covering", seed)
+            yield replace(base, brokers=self.axis_brokers, subscriptions=self.largest)
 
 
 FULL = Sweep(
-    stem="network", workloads=WORKLOADS, brokers=31, subscriptions=2_000, messages=1_000,
-    brokers_axis=(1, 3, 7, 15, 31, 63, 127), shapes_axis=(7, 31, 127), subscriptions_axis=(100, 1_000, 10_000),
-    largest=100_000,
+    stem="network", workloads=WORKLOADS, brokers=15, subscriptions=2_000, messages=1_000,
+    brokers_axis=(1, 3, 7, 15, 31, 63, 127), shapes_axis=(7, 15, 31), subscriptions_axis=(100, 1_000, 2_000, 10_000),
+    axis_brokers=31, largest=100_000,
 )  # fmt: skip
 QUICK = Sweep(
     stem="network_quick", workloads=("rectangles", "rectangles 25:75", "parcels 25:75"), brokers=7, subscriptions=200,
-    messages=40, brokers_axis=(1, 3, 7), shapes_axis=(3, 7), subscriptions_axis=(100, 200), largest=None,
+    messages=40, brokers_axis=(1, 3, 7), shapes_axis=(3, 7), subscriptions_axis=(100, 200),
+    axis_brokers=7, largest=None,
 )  # fmt: skip
 
 

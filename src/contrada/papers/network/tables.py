@@ -133,12 +133,12 @@ def _brokers(results: Results) -> Iterator[str]:
 
 def _subscriptions(results: Results) -> Iterator[str]:
     """Control messages and entries by the number of subscriptions."""
-    axis = sorted({*results.sweep.subscriptions_axis, results.sweep.subscriptions, results.sweep.largest or 0} - {0})
-    yield f"**Growth with subscriptions**, {AXIS_WORKLOAD}, a balanced tree of {results.sweep.brokers} brokers."
+    axis, brokers = results.sweep.sizes, results.sweep.axis_brokers
+    yield f"**Growth with subscriptions**, {AXIS_WORKLOAD}, a balanced tree of {brokers} brokers."
     yield from _head("subscriptions", *(f"{count:,}" for count in axis))
     for name, label in (("control", "control messages"), ("entries", "table entries"), ("suppressed", "suppressed")):
         for mode in AXIS_MODES:
-            rows = [results.axis(mode, subscriptions=count) for count in axis]
+            rows = [results.axis(mode, brokers=brokers, subscriptions=count) for count in axis]
             yield _line(f"{mode}: {label}", *(_whole(value_of(row, name)) for row in rows))
 
 
