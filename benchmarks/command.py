@@ -36,8 +36,10 @@ def run_sections(
         show(report)  # what was measured before something failed, too: that may have taken a quarter of an hour
     if options.write and len(chosen) < len(sections):
         report.merge(result_of(name))
-    report.save(result_of(name))
-    say(f"wrote {result_of(name).relative_to(ROOT)}")
+    is_whole = options.write or (len(chosen) == len(sections) and not options.quick)
+    saved = result_of(name if is_whole else f"{name}-part")  # later runs with --write take sections from whole results
+    report.save(saved)
+    say(f"wrote {saved.relative_to(ROOT)}")
     if options.write:
         put_between(page_of(name), name, markdown(report, " ".join([command(), *sys.argv[1:]])))
         say(f"wrote {page_of(name).relative_to(ROOT)}")

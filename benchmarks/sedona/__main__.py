@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -88,8 +88,11 @@ def _from_files(work: str, files: Files, few: Files | None, bench: Bench) -> Ite
         rows = bench.new_rows(files, next(turn))
         return digest(bench.read(files.messages), rows, template=TEMPLATE, artifacts=bench.artifacts)
 
-    join = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[best])
-    ours, theirs = race(match_ours, join, turns(bench))
+    def join_theirs() -> list[int]:
+        loaded(bench, files, is_cached=False)  # opening files belongs to both jobs
+        return cast(list[int], bench.peer.ask("digest", condition=INTERSECTS, plan=CANDIDATES[best]))
+
+    ours, theirs = race(match_ours, join_theirs, turns(bench))
     is_same = ours.answer == theirs.answer  # if not, the rows above say who is right
     answers = {"compared": files.compared, "different": 0} if is_same else {}
     whole = f"{work}, from files: count and hash"

@@ -83,13 +83,8 @@ class Bench(jobs.Bench):
         return str(self.directory / "artifacts")
 
     def new_rows(self, files: Files, turn: int) -> DataFrame:
-        """Return subscriptions that no turn had: one more than the files hold, far from all messages.
-
-        Workers keep tables open that they have seen: a table that is to be opened must be one that they have not.
-        """
-        rows = self.read(files.subscriptions)
-        far = shapely.to_wkb(shapely.box(1000 + turn, 1000, 1001 + turn, 1001))
-        return rows.union(self.spark.createDataFrame([(-1 - turn, bytearray(far))], rows.schema))
+        """Return subscriptions that no turn had."""
+        return jobs.with_a_new_row(self.spark, files.subscriptions, turn)
 
 
 def digest(frame: DataFrame, subscriptions: Any, **options: Any) -> list[int]:

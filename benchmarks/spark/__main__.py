@@ -4,8 +4,10 @@
 tables into benchmarks/results. Starting the session is not part of any number.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,12 @@ from benchmarks.report import Row
 from benchmarks.spark import jobs
 from benchmarks.spark.jobs import TEMPLATE, Bench, differences, drain, stored, subscription_rows
 from benchmarks.spark.memory import memory_rows, watched
+from benchmarks.spark.settings import DIGEST
 from benchmarks.timing import measured, race, say, take_turns, time_cold
 from contrada import pipeline
 
 MATCH, INGEST, WARM = "Spark: matching", "Spark: ingest", "Spark: the second job on warm workers"
+SCAN = "Spark: few messages, rows scanned or compiled"
 LARGE, BUILT = "Spark: a million buildings", "Spark: a million buildings compiled"
 
 
@@ -165,9 +169,42 @@ def _rows_that_differ(few: DataFrame, whole: Any, parts: Any) -> tuple[int, int]
     return found
 
 
+def scanned(bench: Bench) -> Iterator[Row]:
+    """Measure plan "scan" beside compiling and broadcasting, over messages and regions: where `auto` changes."""
+    polygons = bench.polygon_set("LA")
+    asked = jobs.messages(polygons, 16_000, bench.report.seed)
+    for regions in (2_000,) if bench.report.quick else (20_000, 100_000, 500_000):
+        path = bench.directory / f"scanned-{regions}"
+        stored(bench.spark, subscription_rows(polygons).slice(0, regions), path)
+        for count in (50,) if bench.report.quick else (100, 1_000, 4_000, 16_000):
+            frame = stored(bench.spark, asked.slice(0, count), bench.directory / f"asked-{count}")
+            turn = itertools.count(100 * count)
+
+            def once(plan: Any, frame: DataFrame = frame, path: Path = path, turn: Iterator[int] = turn) -> list[int]:
+                rows = jobs.with_a_new_row(bench.spark, path, next(turn))
+                places = {"artifacts": str(bench.directory / "artifacts")}
+                found = pipeline.match(frame, rows, plan, template=TEMPLATE, **places)
+                made = found.matches.selectExpr(*DIGEST).collect()[0]
+                found.unpersist()
+                return [found.plan, made.pairs, made.digest or 0]
+
+            times = take_turns({plan: partial(once, plan) for plan in ("scan", "broadcast")}, turns(bench))
+            ours, theirs = times["scan"], times["broadcast"]
+            if ours.answer[1:] != theirs.answer[1:] or ours.answer[0] != "scan":
+                raise RuntimeError(f"plans differ: {ours.answer} and {theirs.answer}")
+            work = f"{count:,} messages, {regions:,} of LA, from files"
+            yield Row.versus(SCAN, work, "compiled and broadcast", ours, theirs, compared=count * regions, different=0)
+
+
+def turns(bench: Bench) -> int:
+    """Return how often plans take turns."""
+    return 1 if bench.report.quick else 3
+
+
 SECTIONS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "la": many_buildings, "build": built, "shapely": against_shapely, "process": against_one_process,
     "disjoint": disjoint, "partitioned": against_broadcast, "ingest": ingest, "warm": warm,
+    "scan": scanned,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import shapely
 from pyspark.sql import DataFrame, SparkSession
 
 import contrada as ct
@@ -106,6 +107,17 @@ def stored(spark: SparkSession, table: pa.Table, path: Path, parts: int = 8) -> 
         for k in range(0, max(1, table.num_rows), size):
             pq.write_table(table.slice(k, size), path / f"part-{k:09d}.parquet")
     return spark.read.parquet(str(path))
+
+
+def with_a_new_row(spark: SparkSession, path: Path, turn: int) -> DataFrame:
+    """Return subscriptions that no turn had: one more, in a file of its own, far from all messages.
+
+    Workers keep tables open that they have seen: a table that is to be opened must be one that they have not.
+    """
+    far = shapely.to_wkb(shapely.box(1000 + turn, 1000, 1001 + turn, 1001))
+    new = path.with_name(f"{path.name}-{turn}.parquet")
+    pq.write_table(pa.table({"key": [-1 - turn], "geometry": [far]}), new)
+    return spark.read.parquet(str(path), str(new))
 
 
 def drain(frame: DataFrame) -> None:

@@ -54,6 +54,7 @@ INTERVAL, SET, LIKE = 0, 2, 4  # kinds of tests
 NOT = 1  # added to a kind for its negation; unknown if the value is unknown
 ANY_ONE_BYTE, ANY_RUN_BYTE = np.uint8(0xFE), np.uint8(0xFF)  # wildcards in patterns; neither byte occurs in UTF-8
 MAX_GRAM_BYTES = 4  # longest gram
+HEAD_BYTES = 8  # of a text constant, in one number
 
 # Raw records (index/raw.py): columns, kinds of interval ends, and where ASKED holds the kinds of both ends.
 FILTER, PLACE, ASKED, LOW, LOW_REST, HIGH, HIGH_REST = range(7)

@@ -13,7 +13,7 @@ from contrada import Constraint, Filter, Point, Predicate, Region, Relation, Rel
 from contrada.broker.clustering.box_grid import BoxGrid
 from contrada.broker.clustering.unions import box_unions
 from contrada.broker.merging import Merger, spatial_constraint
-from contrada.covering.filter_index import filter_covers
+from contrada.covering.packing import filter_covers
 from effort import examples
 from generators.strategies import points, regions, relation_sets
 from oracles.plain import predicate_holds

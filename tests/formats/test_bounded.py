@@ -133,6 +133,27 @@ def test_values_that_share_prefixes_are_read_few_at_a_time():
     assert sum(batch.num_rows for batch in opened.batches()) == 300
 
 
+@pytest.mark.parametrize(
+    ("values", "is_dictionary"),
+    [
+        (
+            [b"x" * (k % 50) for k in range(100_000)] + [b"%07d" % k for k in range(200_000)],
+            False,
+        ),  # then plain
+        ([b"%05d" % k * 8 for k in range(5_000)] * 3, False),
+        ([b"%05d" % k * 8 for k in range(5_000)] * 3 + [b"y" * 100_000], True),  # one is long, in the last page
+        ([b"z" * 900_000] + [b"y"] * 40_000, True),
+    ],
+)
+@pytest.mark.parametrize("per_group", [1 << 20, 9_000])
+def test_only_long_values_are_read_as_dictionaries(values, is_dictionary, per_group):
+    table, file = pa.table({"a": values}), io.BytesIO()
+    pq.write_table(table, file, row_group_size=per_group)
+    opened = open_parquet(file, 8192, len(file.getvalue()))
+    assert pa.types.is_dictionary(opened.file.schema_arrow.field("a").type) == is_dictionary
+    assert rows(file.getvalue(), "parquet").column("a").to_pylist() == values
+
+
 def test_long_values_of_one_length_are_read_few_at_a_time():
     data = parquet_bytes(pa.table({"a": pa.array([bytes(1_000_000)] * 50, pa.binary(1_000_000))}))
     assert open_parquet(io.BytesIO(data), 8192, len(data)).rows < 100

@@ -12,7 +12,7 @@ from contrada.broker.forwarding import LinkOptions
 from contrada.broker.link import Link, Phase
 from contrada.broker.messages import Messages
 from contrada.broker.records import restored
-from contrada.broker.seen import DEFAULT_WINDOW, Seen
+from contrada.broker.seen import DEFAULT_WINDOW, SeenIds
 from contrada.broker.state import State
 from contrada.broker.telling import apply_change
 from contrada.broker.topology import cycle_through, forget_paths, learn_paths
@@ -66,7 +66,7 @@ class Broker:
         window: int = DEFAULT_WINDOW,
         advertises: bool = False,
     ) -> None:
-        self._state = State(id, incarnation, Seen(window), advertises)
+        self._state = State(id, incarnation, SeenIds(window), advertises)
         self._state.expected = set(expected)
         self._state.note_self()
 
@@ -218,11 +218,11 @@ class Broker:
 
 def _reach(state: State, link: Link, command: frames.Reach) -> None:
     connecting.check_paths(link, command.paths)
-    cycle = cycle_through(state, link, command.paths)
-    if cycle is not None:
+    while (cycle := cycle_through(state, link, command.paths)) is not None:
         connecting.close(state, *cycle, removed=True)
-    if cycle is None or cycle[0] is not link:
-        learn_paths(state, link, command.paths)
+        if cycle[0] is link:
+            return
+    learn_paths(state, link, command.paths)
 
 
 def _in_step(state: State, link: Link, _: frames.InStep) -> None:

@@ -35,7 +35,9 @@ def link_up(state: State, name: str, options: LinkOptions) -> None:
     link.phase = Phase.GREETING
     sent = link.sent if link.is_in_step else frames.NOT_IN_STEP
     position = link.incarnation, link.received, sent, link.acknowledged
-    state.send(link, frames.Hello(frames.VERSION, state.id, state.incarnation, *position, paths_behind(state, link)))
+    behind = paths_behind(state, link)
+    link.greeted = {path[-1] for path in behind}
+    state.send(link, frames.Hello(frames.VERSION, state.id, state.incarnation, *position, behind))
 
 
 def greet(state: State, link: Link, hello: frames.Hello) -> None:
@@ -47,6 +49,8 @@ def greet(state: State, link: Link, hello: frames.Hello) -> None:
     if hello.broker != link.name:
         raise BrokerError(f"the neighbour is {hello.broker!r:.60}, not {link.name!r:.60}")
     check_paths(link, hello.behind)
+    if (link.name,) not in hello.behind:
+        raise BrokerError("a hello without a path to the neighbour itself")
     cycle = cycle_through(state, link, hello.behind)
     if cycle is not None:
         close(state, link, cycle[1], removed=True)
@@ -191,7 +195,11 @@ def _send_difference(
     state.command(link, frames.InStep)
     for id in found.remove:
         state.command(link, frames.Unsubscribe, id)
-    state.command(link, frames.Reach, paths_behind(state, link))
+    behind = paths_behind(state, link)
+    state.command(link, frames.Reach, behind)
+    gone = link.greeted - {path[-1] for path in behind}
+    if gone:
+        state.command(link, frames.Unreach, tuple(sorted(gone)))
     for waited, fields in waiting:
         state.command(link, waited, *fields)
     state.note_link(link)

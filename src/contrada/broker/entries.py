@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from contrada.matching.answer import ManyMatches
@@ -13,6 +14,7 @@ from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 
 FIRST_ROWS = 64
+FEW_MESSAGES = 1_000  # fewer are matched sooner than further threads wake up
 COLUMNS = np.dtype([("number", "i8"), ("digest", "i8"), ("theirs", "i8"), ("interface", "i4")])
 
 
@@ -73,9 +75,10 @@ class Entries:
         found: NDArray[np.int32] = self._columns["interface"][rows]
         return found
 
-    def match(self, messages: Any) -> ManyMatches:
+    def match(self, messages: pa.RecordBatch) -> ManyMatches:
         """Match messages in columns; the answer is by subscription."""
-        return self._table.match_many(messages, by="subscription")
+        threads = 1 if messages.num_rows < FEW_MESSAGES else None
+        return self._table.match_many(pa.Table.from_batches([messages]), by="subscription", threads=threads)
 
     def pack(self) -> None:
         """Pack the table now; it also packs itself, step by step, while subscriptions arrive."""

@@ -7,7 +7,7 @@ Greetings and comparisons of what both sides hold have no number: they begin ane
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -16,6 +16,8 @@ from contrada.model import Predicate
 
 VERSION = 1
 NOT_IN_STEP = -1  # as the last number sent: the receiver must first be told what it should hold
+Id: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]  # also of digests; checked in decode
+MessageId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 Path: TypeAlias = tuple[str, ...]  # brokers from a neighbour to a broker beyond it
 
 
@@ -52,7 +54,7 @@ class Ack(FrameBase, frozen=True):
 class Held(FrameBase, frozen=True):
     """Digests of what the sender holds from the receiver, one for each bucket."""
 
-    digests: tuple[int, ...]
+    digests: tuple[Id, ...]
 
 
 class Show(FrameBase, frozen=True):
@@ -65,8 +67,8 @@ class Shown(FrameBase, frozen=True):
     """What is held in buckets that were asked for: ids and digests."""
 
     buckets: tuple[int, ...]
-    ids: tuple[int, ...]
-    digests: tuple[int, ...]
+    ids: tuple[Id, ...]
+    digests: tuple[Id, ...]
 
 
 class Command(FrameBase, frozen=True):
@@ -78,9 +80,9 @@ class Command(FrameBase, frozen=True):
 class Subscribe(Command, frozen=True):
     """Send me the messages that satisfy a predicate."""
 
-    id: int
+    id: Id
     predicate: Predicate
-    digest: int
+    digest: Id
 
 
 class Advertise(Subscribe, frozen=True):
@@ -90,14 +92,14 @@ class Advertise(Subscribe, frozen=True):
 class Unsubscribe(Command, frozen=True):
     """Forget a subscription or an advertisement."""
 
-    id: int
+    id: Id
 
 
 class Rename(Command, frozen=True):
     """Something that the receiver holds has a new id."""
 
-    old: int
-    new: int
+    old: Id
+    new: Id
 
 
 class InStep(Command, frozen=True):
@@ -107,7 +109,7 @@ class InStep(Command, frozen=True):
 class Refuse(Command, frozen=True):
     """The sender could not take the receiver's subscription `id`."""
 
-    id: int
+    id: Id
     reason: str
 
 
@@ -126,7 +128,7 @@ class Unreach(Command, frozen=True):
 class Publish(Command, frozen=True):
     """Messages in columns, one row for each id."""
 
-    ids: tuple[str, ...]
+    ids: tuple[MessageId, ...]
     messages: pa.RecordBatch
 
 

@@ -47,6 +47,7 @@ class Link:
         self.outbox: deque[AnyCommand] = deque()
         self.is_in_step = False  # the neighbour was told, or is being told by commands, all that it should hold
         self.waiting: list[tuple[type[Command], tuple[Any, ...]]] = []  # commands until then
+        self.greeted: set[str] = set()  # brokers that the last hello to the neighbour named
         self.held: tuple[int, ...] | None = None  # digests of what the neighbour holds
         self.asked: set[int] = set()  # buckets that it was asked to show
         self.shown: dict[int, dict[int, int]] = {}  # by bucket, ids and digests that it showed

@@ -36,7 +36,7 @@ MANY_PAIRS = 1 << 18  # of clusters that are compared in one round, for each of 
 BEST = 2  # pairs measured exactly, for each cluster
 MAX_ROUNDS = 64  # of merging pairs in one settle
 FEW = 16  # boxes or groups that are kept although no cluster has them
-QUERIES = 1024  # clusters whose neighbours are sought at once: 4,096 spent as much time on page faults as on work
+QUERIES = 1024  # clusters whose neighbours are sought at once
 
 
 class Kin(NamedTuple):
@@ -103,7 +103,7 @@ class Merger:
 
     Filters are merged if at least one of them has not been forwarded yet. A merged filter is replaced if members that
     left leave too large an extra share, so members that come and go cause fewer messages than without merging only
-    where many regions overlap; the neighbour has fewer filters in any case.
+    where many regions overlap; the neighbour never has more filters than members.
 
     >>> from itertools import count
     >>> from contrada import parse

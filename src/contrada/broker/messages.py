@@ -27,9 +27,9 @@ class Messages(NamedTuple):
             batch = pa.RecordBatch.from_arrays([_whole(column) for column in batch.columns], schema=batch.schema)
         else:
             raise FormatError(f"publish: need messages in an Arrow table, got {type(messages).__name__}")
-        for place, id in enumerate(ids):
-            if not isinstance(id, str) or not id:
-                raise FormatError(f"publish: id {place}: need a text that is not empty, got {id!r:.60}")
+        if not all(id and type(id) is str for id in ids):
+            place, id = next((place, id) for place, id in enumerate(ids) if not (id and type(id) is str))
+            raise FormatError(f"publish: id {place}: need a text that is not empty, got {id!r:.60}")
         if len(ids) != batch.num_rows:
             raise FormatError(f"publish: {len(ids)} ids for {batch.num_rows} messages")
         return cls(tuple(ids), batch)

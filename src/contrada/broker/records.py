@@ -15,7 +15,7 @@ from contrada.broker.effects import RecordKey
 from contrada.broker.entries import Entry
 from contrada.broker.forwarding import Forwarding
 from contrada.broker.link import Link
-from contrada.broker.seen import Seen
+from contrada.broker.seen import SeenIds
 from contrada.broker.state import State
 from contrada.broker.telling import apply_change
 from contrada.errors import BrokerError
@@ -32,7 +32,7 @@ def restored(records: Mapping[RecordKey, Any], window: int, advertises: bool) ->
     if () not in parts["broker"]:
         raise BrokerError("the records have no broker")
     own = parts["broker"][()]
-    state = State(own.id, own.incarnation, Seen(window), advertises)
+    state = State(own.id, own.incarnation, SeenIds(window), advertises)
     state.counter, state.expected = own.counter, set(own.expected)
     for (name,), record in sorted(parts["link"].items(), key=lambda item: item[1].interface):
         _restore_link(state, name, record, parts)
@@ -40,8 +40,8 @@ def restored(records: Mapping[RecordKey, Any], window: int, advertises: bool) ->
     _restore_advertisements(state, parts)
     for link in state.links.values():
         _restore_forwarding(state, link, predicates, {id for name, id in parts["forwarded"] if name == link.name})
-    state.seen.add([id for (id,), _ in sorted(parts["seen"].items(), key=lambda item: item[1])])
-    state.seen.count = max(parts["seen"].values(), default=-1) + 1
+    for (number,), ids in sorted(parts["seen"].items()):
+        state.seen.add(ids, number)
     state.held = {place: held for (place,), held in sorted(parts["held"].items())}
     return state
 

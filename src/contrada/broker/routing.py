@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 from msgspec import structs
-from numpy.typing import NDArray
 
 from contrada.broker.advertising import advertised_table
 from contrada.broker.connecting import compare
@@ -19,8 +17,7 @@ from contrada.broker.state import State
 from contrada.errors import ContradaError
 from contrada.geometry import Rejection
 from contrada.geometry.faults import FaultCode
-
-Integers = NDArray[np.int64]
+from contrada.matching.answer import ManyMatches
 
 
 def publish(state: State, publisher: str | None, messages: Messages) -> None:
@@ -79,39 +76,31 @@ def _route(state: State, origin: Link | None, messages: Messages, publisher: str
         state.add_effect(Rejected(publisher, rows))
     if not len(answer.rows):
         return
-    owners = np.repeat(np.arange(len(answer)), np.diff(answer.offsets))
-    interfaces = state.entries.interfaces_of(answer.rows)
-    is_left = np.ones(len(interfaces), bool)
-    for link in state.links.values():
-        is_for_link = interfaces == link.interface
-        is_left &= ~is_for_link
-        if link is origin or not is_for_link.any():
-            continue
-        wanted = messages.chosen(np.unique(owners[is_for_link]).tolist())
-        state.command(link, Publish, wanted.ids, wanted.columns)
-    if is_left.any():
-        for delivery in _deliveries(state, messages, owners[is_left], interfaces[is_left], answer.rows[is_left]):
-            state.add_effect(delivery)
+    links = {link.interface: link for link in state.links.values()}
+    for interface, found in _wanted(state, answer).items():
+        link = links.get(interface)
+        if link is None:
+            keys = tuple(tuple(map(state.entries.keys.__getitem__, asking)) for asking in found.values())
+            state.add_effect(Deliver(state.interfaces[interface], messages, tuple(found), keys))
+        elif link is not origin:
+            chosen = messages.chosen(list(found))
+            state.command(link, Publish, chosen.ids, chosen.columns)
 
 
-def _deliveries(
-    state: State, messages: Messages, owners: Integers, interfaces: NDArray[Any], rows: Integers
-) -> Iterator[Deliver]:
-    """Yield what each client gets: rows of messages, and the keys of the subscriptions that each satisfies."""
-    order = np.argsort(interfaces, kind="stable")  # messages of a client stay in their order
-    cuts = np.flatnonzero(np.diff(interfaces[order])) + 1
-    keys = state.entries.keys
-    for part in np.split(order, cuts):
-        client = state.interfaces[int(interfaces[part[0]])]
-        found: dict[int, list[Any]] = {}
-        for owner, row in zip(owners[part].tolist(), rows[part].tolist(), strict=True):
-            found.setdefault(owner, []).append(keys[row])
-        yield Deliver(client, messages, tuple(found), tuple(map(tuple, found.values())))
+def _wanted(state: State, answer: ManyMatches) -> dict[int, dict[int, list[int]]]:
+    """Return, for each interface, the messages that it wants and the rows of its subscriptions that ask for each."""
+    wanted: dict[int, dict[int, list[int]]] = {}
+    offsets, rows = answer.offsets.tolist(), answer.rows.tolist()
+    interfaces = state.entries.interfaces_of(answer.rows).tolist()
+    for message, (start, stop) in enumerate(pairwise(offsets)):
+        for place in range(start, stop):
+            wanted.setdefault(interfaces[place], {}).setdefault(message, []).append(rows[place])
+    return wanted
 
 
 def _note_seen(state: State, ids: tuple[str, ...]) -> None:
     """Add ids to those seen, in memory and for the store."""
-    for place, id in enumerate(ids, state.seen.count):
-        state.note(place, "seen", id)
-    for id in state.seen.add(ids):
-        state.note(None, "seen", id)
+    number, forgotten = state.seen.add(ids)
+    state.note(ids, "seen", number)
+    for old in forgotten:
+        state.note(None, "seen", old)

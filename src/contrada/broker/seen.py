@@ -1,53 +1,55 @@
-"""Seen: the ids of the latest messages, so that none is delivered or forwarded twice."""
+"""SeenIds: the ids of the latest messages, so that none is delivered or forwarded twice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Sequence
 
 DEFAULT_WINDOW = 100_000
 
 
-class Seen:
-    """A window of the latest ids, the oldest forgotten first.
+class SeenIds:
+    """A window of the latest ids; batches of ids are forgotten, oldest first, while `window` later ones are there.
 
-    >>> seen = Seen(window=2)
-    >>> seen.add(["a", "b", "c"])
-    ['a']
+    >>> seen = SeenIds(window=2)
+    >>> seen.add(["a"]), seen.add(["b", "c"])
+    ((0, []), (1, [0]))
     >>> seen.fresh(["a", "b", "d", "d"])
     [0, 2]
     """
 
     def __init__(self, window: int = DEFAULT_WINDOW) -> None:
         self.window = window
-        self.count = 0  # ids taken so far
-        self._ids: dict[str, None] = {}
+        self._ids: set[str] = set()
+        self._batches: deque[tuple[int, Sequence[str]]] = deque()
+        self._next = 0
 
     def __len__(self) -> int:
         return len(self._ids)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ids)
-
     def fresh(self, ids: Sequence[str]) -> list[int]:
         """Return the places of ids that are not in the window; of equal ids the first."""
         known = self._ids
-        places = [place for place, id in enumerate(ids) if id not in known]
-        if len(places) == len(ids) == len(set(ids)):
-            return places
+        if known.isdisjoint(ids) and len(set(ids)) == len(ids):
+            return list(range(len(ids)))
         first: dict[str, int] = {}
-        for place in places:
-            first.setdefault(ids[place], place)
+        for place, id in enumerate(ids):
+            if id not in known:
+                first.setdefault(id, place)
         return list(first.values())
 
-    def add(self, ids: Sequence[str]) -> list[str]:
-        """Take ids that are not in the window; return those that it forgets for them."""
-        self.count += len(ids)
-        self._ids.update(dict.fromkeys(ids))
-        over = len(self._ids) - self.window
-        if over <= 0:
-            return []
-        oldest = iter(self._ids)
-        forgotten = [next(oldest) for _ in range(over)]
-        for id in forgotten:
-            del self._ids[id]
-        return forgotten
+    def add(self, ids: Sequence[str], number: int | None = None) -> tuple[int, list[int]]:
+        """Take a batch of ids that are not in the window; return its number, and those of batches that are forgotten.
+
+        A batch that is restored has its `number` already; batches are restored in their order.
+        """
+        number = self._next if number is None else number
+        self._next = number + 1
+        self._ids.update(ids)
+        self._batches.append((number, ids))
+        forgotten = []
+        while len(self._ids) - len(self._batches[0][1]) >= self.window:
+            old, gone = self._batches.popleft()
+            self._ids.difference_update(gone)
+            forgotten.append(old)
+        return number, forgotten

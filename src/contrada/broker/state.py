@@ -12,7 +12,7 @@ from contrada.broker.forwarding import LinkOptions, forwarding_of
 from contrada.broker.frames import Command, Frame, Publish, Refuse
 from contrada.broker.link import Link, Phase
 from contrada.broker.messages import Messages
-from contrada.broker.seen import Seen
+from contrada.broker.seen import SeenIds
 from contrada.matching.names import Name
 from contrada.model import Predicate
 
@@ -50,7 +50,7 @@ class HeldMessages(msgspec.Struct, frozen=True):
 class State:
     """A broker's knowledge. Every change is noted for the store, every frame goes out through `send`."""
 
-    def __init__(self, id: str, incarnation: int, seen: Seen, advertises: bool) -> None:
+    def __init__(self, id: str, incarnation: int, seen: SeenIds, advertises: bool) -> None:
         self.id, self.incarnation, self.advertises = id, incarnation, advertises
         self.counter = 0
         self.links: dict[str, Link] = {}

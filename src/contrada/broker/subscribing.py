@@ -70,7 +70,7 @@ def add(state: State, interface: int, theirs: int, digest: int, predicate: Predi
     state.note(SubscriptionRecord(state.interfaces[interface], key, digest, predicate), "subscription", number)
     for link in state.links.values():
         if link.interface != interface and concerns(state, link, predicate):
-            apply_change(state, link, link.forwarding.add(number, predicate))
+            apply_change(state, link, link.forwarding.add(number, predicate), known={number: digest})
     return row
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from contrada.broker.change import Change
 from contrada.broker.frames import Command, Subscribe, Unsubscribe
 from contrada.broker.link import Link
@@ -10,11 +13,18 @@ from contrada.broker.wire import digest_of
 from contrada.model import Predicate
 
 
-def apply_change(state: State, link: Link, change: Change, kind: type[Command] = Subscribe) -> None:
-    """Forward and then withdraw; `kind` is the command that forwards."""
+def apply_change(
+    state: State,
+    link: Link,
+    change: Change,
+    kind: type[Command] = Subscribe,
+    known: Mapping[int, int] = MappingProxyType({}),
+) -> None:
+    """Forward and then withdraw; `kind` is the command that forwards. Digests in `known` need not be looked up."""
     for id, predicate in change.forward:
         state.note(True, "forwarded", link.name, id)
-        state.command(link, kind, id, predicate, digest_told(state, id, predicate))
+        digest = known[id] if id in known else digest_told(state, id, predicate)
+        state.command(link, kind, id, predicate, digest)
     for id in change.withdraw:
         state.note(None, "forwarded", link.name, id)
         state.command(link, Unsubscribe, id)

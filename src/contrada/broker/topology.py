@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from contrada.broker.frames import Path, Reach, Unreach
 from contrada.broker.link import Link
@@ -15,14 +15,15 @@ def paths_behind(state: State, link: Link) -> tuple[Path, ...]:
     return ((state.id,), *((state.id, *path) for other in others for path in other.paths.values()))
 
 
-def cycle_through(state: State, link: Link, paths: Iterable[Path]) -> tuple[Link, str] | None:
+def cycle_through(state: State, link: Link, paths: Sequence[Path]) -> tuple[Link, str] | None:
     """Return the cycle that arises if a neighbour reaches brokers by `paths`: the link to give up, and the reason.
 
     Of two links on the cycle the later one is given up; None if there is no cycle.
     """
     for path in paths:
-        if path[-1] == state.id:
+        if path[-1] == state.id:  # found before all others: this broker must not learn a path to itself
             return link, _reason(state.id, (*path[:-1], state.id))
+    for path in paths:
         for other in state.links.values():
             if other is not link and path[-1] in other.paths:
                 back = tuple(reversed(other.paths[path[-1]]))[1:]

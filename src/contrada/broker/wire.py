@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from contrada.errors import BrokerError
 from contrada.geometry import Point, Region, RelationSet
 from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
+from contrada.model.types import type_named
 
 LARGEST_INTEGER = 1 << 63  # of MessagePack
 POINT, REGION = 0, 1
@@ -35,12 +37,16 @@ def decode(data: bytes) -> Frame:
     try:
         check_limit("link_frame_bytes", len(data), "a frame")
         return _DECODER.decode(data)
-    except input_errors(KeyError, TypeError, IndexError) as error:
+    except input_errors(KeyError, TypeError, IndexError, OSError) as error:  # PyArrow raises OSError for bad lengths
         raise BrokerError(f"not a frame of this protocol: {reason_of(error)}") from error
 
 
 def digest_of(predicate: Predicate, is_advertisement: bool = False) -> int:
-    """Return 63 bits that tell predicates apart, and subscriptions from advertisements."""
+    """Return 63 bits that tell predicates apart, and subscriptions from advertisements.
+
+    Equal predicates may have several digests (a NumPy boolean has a form of its own), so a broker keeps the digest that
+    came with a predicate and never computes it again.
+    """
     person = b"advertisement" if is_advertisement else b"subscription"
     content = _ENCODER.encode(_filters(predicate))
     return int.from_bytes(hashlib.blake2b(content, digest_size=8, person=person).digest(), "big") >> 1
@@ -51,14 +57,19 @@ def _filters(predicate: Predicate) -> list[list[Any]]:
 
 
 def _constraint(constraint: Constraint) -> list[Any]:
-    """Return a constraint as attribute, operator and value, or as CQL2 text if its value has no plain form."""
+    """Return a constraint as attribute, operator and value, or as CQL2 text if its value has no plain form.
+
+    Operands of registered types go as their types dump them.
+    """
     operator, value = constraint.operator, constraint.value
     if isinstance(operator, RelationSet) and isinstance(value, Region | Point):
         kind = REGION if isinstance(value, Region) else POINT
         crs = None if value.crs is None else str(value.crs)
         return [constraint.attribute, operator.mask, kind, value.to_wkb(), crs]
+    if constraint.kind is not None:
+        return [constraint.attribute, operator, constraint.kind, type_named(constraint.kind).dump(value)]
     items = value if type(value) is tuple else (value,)
-    if constraint.kind is not None or not all(_is_plain(item) for item in items):
+    if not all(_is_plain(item) for item in items):
         return [str(constraint)]
     return [constraint.attribute, operator, value, constraint.casei, constraint.accenti]
 
@@ -76,11 +87,16 @@ def _read_predicate(filters: Any) -> Predicate:
 def _read_constraint(attribute: str, operator: Any = None, *rest: Any) -> Constraint:
     if operator is None:
         ((constraint,),) = parse(attribute)
+        if constraint.columns:
+            raise BrokerError(f"a constraint with a column: {attribute:.60}")
         return constraint
     if isinstance(operator, int):
         kind, data, crs = rest
         value = (Region if kind == REGION else Point).from_wkb(data, crs=crs)
         return Constraint(attribute, RelationSet.from_mask(operator), value)
+    if len(rest) == 2:
+        kind, dumped = rest
+        return Constraint(attribute, operator, type_named(kind).load(dumped))
     value, casei, accenti = rest
     return Constraint(
         attribute, operator, tuple(value) if isinstance(value, list) else value, casei=casei, accenti=accenti
@@ -106,11 +122,15 @@ def _decode_own(kind: type, value: Any) -> Any:
     raise NotImplementedError(f"no form on the wire for {kind.__name__}")
 
 
-def _read_batch(data: bytes) -> pa.RecordBatch:
+def _read_batch(data: Any) -> pa.RecordBatch:
+    if not isinstance(data, bytes):
+        raise BrokerError("messages that are not an Arrow stream")
     with pa.ipc.open_stream(data) as reader:
-        batch = reader.read_next_batch()
-        batch.validate(full=True)
-    return batch
+        batches = list(islice(reader, 2))
+    if len(batches) != 1:
+        raise BrokerError("need messages in one batch")
+    batches[0].validate(full=True)
+    return batches[0]
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_own)

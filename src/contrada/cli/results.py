@@ -221,5 +221,7 @@ def type_of(names: Sequence[Name | None]) -> Any:
     import pyarrow as pa
 
     there = [name for name in names if name is not None]
-    fits = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in there)
-    return pa.int64() if fits and there else pa.string()
+    numbers = [name for name in there if isinstance(name, int)]
+    if not numbers or len(numbers) < len(there):
+        return pa.string()
+    return pa.int64() if min(numbers) >= -(2**63) and max(numbers) < 2**63 else pa.string()

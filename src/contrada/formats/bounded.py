@@ -24,6 +24,7 @@ from contrada.limits import check_limit
 
 BATCH_BYTES = 1 << 26  # decoded size of one batch
 MIN_CHECKED_BYTES = 1 << 26  # any file may expand to this size
+MAX_GROUPS = 256  # row groups whose dictionaries are looked at
 MIN_ROW_BYTES = 256  # minimum size of a row in Python, even of nulls; bounds the number of rows of a small file
 
 
@@ -70,6 +71,10 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
     extensions = {field.name for field in file.schema_arrow if isinstance(field.type, pa.BaseExtensionType)}
     texts = [(leaf, pages) for leaf, pages in walked if leaf.physical_type == "BYTE_ARRAY"]
     heavy = {leaf.path for leaf, pages in texts if most * pages.dictionary > BATCH_BYTES} - extensions
+    if span is None:
+        heavy -= {
+            path for path in heavy if _are_short(source, path, [p for leaf, p in texts if leaf.path == path], most)
+        }
     longest = [_fixed_length(leaf) for leaf, _ in walked] + [pages.prefixed for _, pages in walked]
     longest += [pages.dictionary for leaf, pages in texts if leaf.path in extensions]
     rows = min(most, max(1, BATCH_BYTES // max(1, 1, *longest)))
@@ -78,6 +83,28 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
             source.seek(0)
         file = pa.parquet.ParquetFile(source, memory_map=is_path, metadata=file.metadata, read_dictionary=sorted(heavy))
     return Parquet(file, rows, most)
+
+
+def _are_short(source: Any, path: str, groups: list[ColumnPages], most: int) -> bool:
+    """Return True if `most` of the longest values in a column's dictionaries, of one row group each, fit in a batch.
+
+    A read of one row gets the dictionary of its row group. It is complete if its bytes, with 4 for the length of each
+    value, are those of the dictionary page; else the column may hold longer values.
+    """
+    if len(groups) > MAX_GROUPS:
+        return False
+    try:
+        file = pa.parquet.ParquetFile(source, memory_map=not hasattr(source, "seek"), read_dictionary=[path])
+        for number, pages in enumerate(groups):
+            if not pages.dictionary:
+                continue
+            values = next(file.iter_batches(1, [number], [path], use_threads=False)).column(0).dictionary
+            lengths = np.asarray(pa.compute.binary_length(values))
+            if int(lengths.sum()) + 4 * len(lengths) != pages.dictionary or most * int(lengths.max()) > BATCH_BYTES:
+                return False
+    except (OSError, ValueError, AttributeError, StopIteration, pa.ArrowException):
+        return False  # nested or damaged: the reading itself tells
+    return True
 
 
 def _walk(stream: BinaryIO, schema: Any, size: int, span: tuple[int, int] | None) -> list[tuple[Any, ColumnPages]]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.codes import ANY_ONE_BYTE, MAX_GRAM_BYTES, PATTERN
+from contrada.codes import ANY_ONE_BYTE, HEAD_BYTES, MAX_GRAM_BYTES, PATTERN
 from contrada.geometry.arrays import offsets_of, ranges
 
 CODE_BITS = 8 * MAX_GRAM_BYTES + 3  # code of a gram: its bytes and their number
@@ -83,6 +83,22 @@ def gathered(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Return where each piece begins, and the pieces blob[starts[k]:stops[k]] one after another."""
     return offsets_of(stops - starts), blob[ranges(starts, stops)]
+
+
+def heads_of(texts: Texts) -> NDArray[np.uint64]:
+    """Return the first bytes of each text as a number; a shorter text counts as followed by zeros.
+
+    Of two texts the lesser one never has the larger number, so most comparisons of texts are comparisons of numbers.
+
+    >>> heads = heads_of(Texts(np.array([0, 1, 3]), np.frombuffer(b"aab", np.uint8), np.arange(2), np.zeros(2, int)))
+    >>> [hex(head) for head in heads]
+    ['0x6100000000000000', '0x6162000000000000']
+    """
+    heads, lengths = np.zeros(len(texts.slots), np.uint64), np.diff(texts.offsets)
+    for k in range(HEAD_BYTES):
+        longer = np.flatnonzero(lengths > k)
+        heads[longer] |= texts.blob[texts.offsets[longer] + k].astype(np.uint64) << np.uint64(8 * (HEAD_BYTES - 1 - k))
+    return heads
 
 
 class Grams(NamedTuple):

@@ -238,19 +238,8 @@ _NO_LISTS = (frozen(np.zeros(1, np.int32)), frozen(np.empty(0, np.int32))) * 2
 
 def z_order(column: RegionArray | PointArray) -> NDArray[np.int64]:
     """Return the rows of a column in an order that puts neighbours roughly together; fast."""
-    corners = column.xy if isinstance(column, PointArray) else column.bounds[:, :2]
-    if not len(corners):
-        return np.empty(0, np.int64)
-    keys = np.zeros(len(corners), np.uint16)
-    for axis, values in enumerate(np.ascontiguousarray(corners.T)):
-        low, high = float(values.min()), float(values.max())
-        if not 0 < high - low < np.inf:
-            continue
-        cells = ((values - low) * (255 / (high - low))).astype(np.uint16)
-        for shift, mask in ((4, 0x0F0F), (2, 0x3333), (1, 0x5555)):
-            cells = (cells | cells << shift) & mask
-        keys |= cells << axis
-    return np.argsort(keys, kind="stable")  # 16-bit keys: a radix sort
+    order: NDArray[np.int64] = kernels.z_order(column.xy if isinstance(column, PointArray) else column.bounds)
+    return order
 
 
 def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> RegionArray | PointArray:

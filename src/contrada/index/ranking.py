@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from contrada import codes
 from contrada.geometry.arrays import frozen, offsets_of, ranges
-from contrada.index.constants import distinct_scalars, distinct_texts, grams_of
+from contrada.index.constants import distinct_scalars, distinct_texts, grams_of, heads_of
 from contrada.index.raw import RawRecords
 
 NO_END = np.iinfo(np.int32).max
@@ -35,6 +35,7 @@ class ScalarArrays(NamedTuple):
     text_base: NDArray[np.int64]
     text_offsets: NDArray[np.int64]
     blob: NDArray[np.uint8]
+    heads: NDArray[np.uint64]
     set_offsets: NDArray[np.int32]
     set_ranks: NDArray[np.int32]
     gram_base: NDArray[np.int64]
@@ -48,7 +49,7 @@ class ScalarArrays(NamedTuple):
     others: NDArray[np.int64] = frozen(np.zeros(1, np.int64))
     spans: NDArray[np.int32] = frozen(np.empty(0, np.int32))
     blocks: NDArray[np.int32] = frozen(np.empty((0, 4), np.int32))
-    boxes: NDArray[np.float64] = frozen(np.empty((0, 4)))
+    boxes: NDArray[np.float32] = frozen(np.empty((0, 4 * codes.BLOCK), np.float32))
     numbers: NDArray[np.int32] = frozen(np.empty(0, np.int32))
     local_of: NDArray[np.int32] = frozen(np.empty(0, np.int32))
 
@@ -95,7 +96,8 @@ def rank_records(raw: RawRecords, forms: NDArray[np.uint8]) -> ScalarArrays:
     kept_rests = scalars.rests if scalars.rests.any() else scalars.rests[:0]
     return ScalarArrays(
         slot_of, own_forms, records, const_base, scalars.keys, kept_rests, text_base, texts.offsets, texts.blob,
-        offsets_of(sizes).astype(np.int32), (2 * third + 1).astype(np.int32), *grams_of(texts, own_forms),
+        heads_of(texts), offsets_of(sizes).astype(np.int32), (2 * third + 1).astype(np.int32),
+        *grams_of(texts, own_forms),
     )  # fmt: skip
 
 

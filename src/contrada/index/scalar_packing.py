@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from contrada import codes, kernels
 from contrada.geometry.arrays import frozen, offsets_of, ranges
-from contrada.index.entries import entries_of, filters_of
+from contrada.index.entries import entries_of, filters_of, grouped_boxes
 from contrada.index.hugepages import settled
 from contrada.index.ranking import NO_END, ScalarArrays, rank_records
 from contrada.index.raw import RawRecords
@@ -166,19 +166,8 @@ def with_entries(
     entries = entries_of(arrays, filters, here[whose], kind[whose] != BY_VALUE)
     found = _with_search(arrays, slot[whose], kind[whose], number, spans)
     whole = np.concatenate([entries, entries_of(arrays, filters, nearby, np.zeros(len(nearby), bool))])
-    around = arrays.boxes if boxes is None else entry_boxes(boxes[filters_of(whole)])
+    around = arrays.boxes if boxes is None else grouped_boxes(boxes[filters_of(whole)])
     return found._replace(entries=whole, boxes=around)
-
-
-def entry_boxes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return boxes around 16 entries each, then around 16 such blocks each."""
-    made = []
-    for _ in range(2):
-        starts = np.arange(0, len(boxes), codes.BLOCK)
-        low, high = np.minimum.reduceat(boxes[:, :2], starts), np.maximum.reduceat(boxes[:, 2:], starts)
-        boxes = np.concatenate([low, high], axis=1)
-        made.append(boxes)
-    return np.concatenate(made) if len(boxes) else np.empty((0, 4))
 
 
 def span_order(spans: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[np.int64]:

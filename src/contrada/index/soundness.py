@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from contrada import codes
 from contrada.geometry.arrays import Arrays as Regions
 from contrada.geometry.saved.soundness import check_numbers, check_offsets, check_regions, require
+from contrada.index.entries import box_groups
 from contrada.index.packed import LIST_PARTS
 from contrada.index.ranking import ScalarArrays
 from contrada.kernels.match.tables import TREE
@@ -81,6 +82,7 @@ def check_scalar_arrays(a: ScalarArrays, forms: NDArray[np.uint8]) -> None:
     require(len(a.rests) in (0, len(a.keys)), "rests and keys differ in number")
     check_offsets("text_base", a.text_base, slots, texts)
     check_offsets("text_offsets", a.text_offsets, texts, len(a.blob))
+    require(len(a.heads) == texts, "heads and texts differ in number")
     check_offsets("offsets", a.offsets, places, len(a.records))
     check_offsets("set_offsets", a.set_offsets, len(a.set_offsets) - 1, len(a.set_ranks))
     check_offsets("gram_base", a.gram_base, slots, len(a.gram_codes))
@@ -128,6 +130,4 @@ def _check_entries(a: ScalarArrays, slots: int, places: int) -> None:
     check_numbers("blocks", block + blocks + -(-blocks // codes.BLOCK), 0, len(a.blocks) + 1)
     check_numbers("spans", span, 0, len(a.spans) + 1)
     check_numbers("spans", 2 * (span + intervals), 0, len(a.spans) + 1)
-    around = -(-entries // codes.BLOCK)
-    around += -(-around // codes.BLOCK)
-    require(len(a.boxes) in (0, around), f"{len(a.boxes)} boxes do not fit {entries} entries")
+    require(len(a.boxes) in (0, box_groups(entries)), f"{len(a.boxes)} groups of boxes do not fit {entries} entries")

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.codes import A_POINT, NOTHING
+from contrada import kernels
+from contrada.codes import NOTHING
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import concatenate, frozen, offsets_of
 from contrada.geometry.arrow.mixed import ValueRows
 from contrada.geometry.pool import check_threads, cores, map_threaded
 from contrada.index.packed import PackedTree, z_order
-from contrada.index.scalars import EVERYWHERE, NO_REGIONS, NO_TABLE, NOWHERE, Beside, EncodedMessages, ScalarIndex
+from contrada.index.scalars import EVERYWHERE, NO_REGIONS, NO_TABLE, Beside, EncodedMessages, ScalarIndex
 from contrada.index.scanned import RecordView
 from contrada.matching.residual import Residual
 from contrada.matching.store.custom_types import CustomIndex, CustomResidual
@@ -64,6 +65,9 @@ class SpatialColumn(NamedTuple):
 
     def order(self) -> Integers:
         """Return all messages; those with values that lie close together are close together."""
+        for column, place in self.kinds:
+            if len(column) == len(place) and np.array_equal(place, np.arange(len(place))):
+                return z_order(column)
         found = []
         for column, messages, rows in self.parts():
             owner = np.full(len(column), -1)
@@ -85,18 +89,9 @@ class SpatialColumn(NamedTuple):
 
     def beside(self, table: NDArray[np.int64]) -> Beside:
         """Return boxes and regions for the scalar index, with a table of constraints on the regions."""
-        size = len(self.region_of)
-        boxes, region_of = np.empty((size, 4)), np.full(size, NOTHING)
-        parts = self.parts()
-        if sum(len(messages) for _, messages, _ in parts) < size:
-            boxes[:] = NOWHERE
-        for column, messages, rows in parts:
-            places: Any = slice(None) if len(messages) == size else messages
-            if isinstance(column, RegionArray):
-                boxes[places], region_of[places] = column.bounds[rows], rows
-            else:
-                boxes[places, :2] = boxes[places, 2:] = column.xy.take(rows, axis=0)
-                region_of[places] = A_POINT
+        boxes, region_of = np.empty((len(self.region_of), 4)), np.empty(len(self.region_of), np.int64)
+        given = frozen(self.point_of), frozen(self.region_of)
+        kernels.fill_boxes(self.points.xy, self.regions.bounds, *given, boxes, region_of)
         regions = self.regions._kernel_arrays() if len(self.regions) else NO_REGIONS
         return Beside(frozen(boxes), regions, frozen(region_of), table)
 

@@ -83,7 +83,8 @@ def batch_of_table(table: Any, crs: Mapping[str, Crs | None], encoder: MessageEn
         if is_geometry(column):
             parts, rejected = checked_column(table, name, crs.get(name))
             spatial[name] = SpatialColumn.of_parts(parts, size)
-            encoded.add_presence(name, np.logical_or(*(place >= 0 for _, place in spatial[name].kinds)))
+            if name in encoded.presences:
+                encoded.add_presence(name, np.logical_or(*(place >= 0 for _, place in spatial[name].kinds)))
         else:
             rejected = encoded.add(name, column)
             if has_types():

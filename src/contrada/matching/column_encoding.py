@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada import kernels
 from contrada.formats.tables.rows import values_of
 from contrada.geometry.arrays import frozen, offsets_of
 from contrada.geometry.faults import Rejection
-from contrada.index.scalars import EncodedMessages
+from contrada.index.scalars import NO_PLACES, EncodedMessages
 from contrada.matching.encoding import AttributeSlots, MessageEncoder
 from contrada.model.forms import ACCENTI, CASEI
 from contrada.model.text import encode_text, fold
@@ -19,6 +20,7 @@ from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER, TIME
 
 Integers = NDArray[np.int64]
 
+NO_RESTS = np.empty(0, np.int64)
 TICKS_PER_MICROSECOND = {"us": 1, "ns": 1000}
 MICROSECONDS_PER_TICK = {"s": 10**6, "ms": 10**3, "D": 86_400 * 10**6}
 
@@ -32,8 +34,9 @@ class SlotValues(NamedTuple):
     slot: int
     rows: Integers | None
     keys: Integers
-    rests: Integers | int
+    rests: Integers  # empty if all are 0
     blob: NDArray[np.uint8] | None = None
+    first: int = 0  # what begin and end count from
 
 
 class ColumnEncoder:
@@ -43,6 +46,7 @@ class ColumnEncoder:
         self._encoder, self._size = encoder, size
         self._values: list[SlotValues] = []
         self._present: dict[str, NDArray[np.bool_]] = {}
+        self.presences = frozenset(attribute for attribute, _ in encoder.presences)  # whose presence is asked for
 
     def add(self, name: str, column: Any) -> list[Rejection]:
         """Add the values of column `name`, which holds no geometry; return rejections of values that cannot be read."""
@@ -50,7 +54,8 @@ class ColumnEncoder:
         if about is None:
             return []
         array, rejected = _readable(_whole(column))
-        self.add_presence(name, _valid(array))
+        if name in self.presences:
+            self.add_presence(name, _valid(array))
         if _is_text(array.type):
             self._add_texts(about, array)
         elif max(about.scalars) >= 0:
@@ -66,7 +71,7 @@ class ColumnEncoder:
         absent = np.zeros(self._size, bool)
         for attribute, slot in self._encoder.presences:
             present = self._present.get(attribute, absent)
-            self._values.append(SlotValues(slot, None, present.astype(np.int64), 0))
+            self._values.append(SlotValues(slot, None, present.astype(np.int64), NO_RESTS))
         return joined_values(self._values, rows, self._size)
 
     def _add_texts(self, about: AttributeSlots, array: Any) -> None:
@@ -96,7 +101,7 @@ class ColumnEncoder:
         slot = about.scalars[kind]
         if slot >= 0:
             rows = _rows(array)
-            self._values.append(SlotValues(slot, rows, _chosen(_numpy(plain).astype(np.int64), rows), 0))
+            self._values.append(SlotValues(slot, rows, _chosen(_numpy(plain).astype(np.int64), rows), NO_RESTS))
 
     def _add_floats(self, about: AttributeSlots, array: Any) -> None:
         slot = about.scalars[NUMBER]
@@ -105,19 +110,26 @@ class ColumnEncoder:
         numbers = _numpy(array).astype(np.float64)
         is_number = _valid(array) & ~np.isnan(numbers)
         rows = None if is_number.all() else np.flatnonzero(is_number)
-        self._values.append(SlotValues(slot, rows, _ordered_bits(_chosen(numbers, rows)), 0))
+        self._values.append(SlotValues(slot, rows, _ordered_bits(_chosen(numbers, rows)), NO_RESTS))
 
     def _add_integers(self, about: AttributeSlots, array: Any) -> None:
         slot = about.scalars[NUMBER]
         if slot < 0:
             return
         numbers = _numpy(array)
+        if (
+            len(numbers)
+            and not array.null_count
+            and -EXACT_INTEGERS <= numbers.min() <= numbers.max() <= EXACT_INTEGERS
+        ):
+            self._values.append(SlotValues(slot, None, _ordered_bits(numbers.astype(np.float64)), NO_RESTS))
+            return
         is_valid = _valid(array)
         is_exact = is_valid & (numbers <= EXACT_INTEGERS)
         if numbers.dtype.kind == "i":
             is_exact &= numbers >= -EXACT_INTEGERS
         rows = None if is_exact.all() else np.flatnonzero(is_exact)
-        self._values.append(SlotValues(slot, rows, _ordered_bits(_chosen(numbers, rows).astype(np.float64)), 0))
+        self._values.append(SlotValues(slot, rows, _ordered_bits(_chosen(numbers, rows).astype(np.float64)), NO_RESTS))
         self._add_singly(about, array, np.flatnonzero(is_valid & ~is_exact))
 
     def _add_instants(self, about: AttributeSlots, array: Any) -> None:
@@ -136,7 +148,7 @@ class ColumnEncoder:
         if not fits.all():
             rows = np.flatnonzero(fits) if rows is None else rows[fits]
             ticks = ticks[fits]
-        self._values.append(SlotValues(slot, rows, ticks * factor, 0))
+        self._values.append(SlotValues(slot, rows, ticks * factor, NO_RESTS))
 
     def _add_singly(self, about: AttributeSlots, array: Any, rows: Integers) -> None:
         """Add the values of `rows` one by one: numbers that are no doubles, and dates of odd units."""
@@ -166,11 +178,11 @@ def joined_values(values: list[SlotValues], rows: Integers, size: int) -> Encode
             end += len(each.blob)
     text = np.concatenate([*parts, np.empty(0, np.uint8)]) if len(parts) != 1 else parts[0]
     if all(each.rows is None for each in values):
-        whole = np.empty((len(rows), len(values), 3), np.int64)
-        for k, each in enumerate(values):
-            _fill(whole[:, k], each, rows, blobs)
         offsets = np.arange(len(rows) + 1) * len(values)
-        return EncodedMessages(frozen(offsets), frozen(whole.reshape(-1, 3)), frozen(text))
+        flat = np.empty((len(rows) * len(values), 3), np.int64)
+        for k, each in enumerate(values):
+            _fill(flat[k:], each, rows, blobs, len(values))
+        return EncodedMessages(frozen(offsets), frozen(flat), frozen(text))
     place_of = np.full(size, -1)
     place_of[rows] = np.arange(len(rows))
     given = [place_of if each.rows is None else place_of[each.rows] for each in values]
@@ -181,27 +193,26 @@ def joined_values(values: list[SlotValues], rows: Integers, size: int) -> Encode
     cursor, flat = offsets[:-1].copy(), np.empty((int(offsets[-1]), 3), np.int64)
     for each, places in zip(values, given, strict=True):
         chosen = np.flatnonzero(places >= 0)
-        own = np.empty((len(chosen), 3), np.int64)
-        _fill(own, each, chosen, blobs)
-        flat[cursor[places[chosen]]] = own
+        _fill(flat, each, chosen, blobs, cursor[places[chosen]])
         cursor[places[chosen]] += 1
     return EncodedMessages(frozen(offsets), frozen(flat), frozen(text))
 
 
-def _fill(out: Integers, values: SlotValues, chosen: Integers, blobs: Mapping[int, int]) -> None:
-    """Write the records of the chosen ones of the values at one slot."""
-    base = 0 if values.blob is None else blobs[id(values.blob)]
-    rests = values.rests if isinstance(values.rests, int) else values.rests.take(chosen)
-    out[:, 0] = values.slot
-    out[:, 1] = values.keys.take(chosen) + base if base else values.keys.take(chosen)
-    out[:, 2] = rests + base if base else rests
+def _fill(
+    out: Integers, values: SlotValues, chosen: Integers, blobs: Mapping[int, int], places: Integers | int
+) -> None:
+    """Write the records of the chosen ones of the values at one slot to the rows `places` of `out`, or every n-th."""
+    base = 0 if values.blob is None else blobs[id(values.blob)] - values.first
+    given = (frozen(each) for each in (values.keys, values.rests, chosen))
+    step, listed = (places, NO_PLACES) if isinstance(places, int) else (0, frozen(places))
+    kernels.fill_values(values.slot, *given, base, step, listed, out)
 
 
 def _texts(slot: int, array: Any) -> SlotValues:
     """Return the texts of a column as they are."""
-    starts, stops, blob = _text_buffers(array)
+    ends, blob = _text_buffers(array)
     rows = _rows(array)
-    return SlotValues(slot, rows, _chosen(starts, rows), _chosen(stops, rows), blob)
+    return SlotValues(slot, rows, _chosen(ends[:-1], rows), _chosen(ends[1:], rows), blob, int(ends[0]))
 
 
 def _folded(slot: int, array: Any, folding: int) -> SlotValues:
@@ -215,20 +226,18 @@ def _folded(slot: int, array: Any, folding: int) -> SlotValues:
     return SlotValues(slot, rows, ends[numbers], ends[numbers + 1], np.frombuffer(b"".join(texts), np.uint8))
 
 
-def _text_buffers(array: Any) -> tuple[Integers, Integers, NDArray[np.uint8]]:
-    """Return begin and end of every text of a column, and the bytes."""
+def _text_buffers(array: Any) -> tuple[Integers, NDArray[np.uint8]]:
+    """Return where the texts of a column end, after where the first begins, and the bytes from there on."""
     import pyarrow as pa
 
     wide = pa.types.is_large_string(array.type)
     _, positions, data = array.buffers()
     size = len(array)
     if positions is None or not size:
-        return np.zeros(size, np.int64), np.zeros(size, np.int64), np.empty(0, np.uint8)
+        return np.zeros(size + 1, np.int64), np.empty(0, np.uint8)
     kind: Any = np.int64 if wide else np.int32
     ends = np.frombuffer(positions, kind, size + 1, array.offset * np.dtype(kind).itemsize).astype(np.int64)
-    first, last = int(ends[0]), int(ends[-1])
-    blob = np.frombuffer(data, np.uint8)[first:last] if data is not None else np.empty(0, np.uint8)
-    return ends[:-1] - first, ends[1:] - first, blob
+    return ends, np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.empty(0, np.uint8)
 
 
 def _readable(array: Any) -> tuple[Any, list[Rejection]]:
@@ -298,5 +307,6 @@ def _chosen(values: NDArray[Any], rows: Integers | None) -> NDArray[Any]:
 
 def _ordered_bits(numbers: NDArray[np.float64]) -> Integers:
     """Return `ordered_bits` of many numbers."""
-    bits = (numbers + 0.0).view(np.int64)  # -0.0 becomes 0.0
-    return np.where(bits >= 0, bits, bits ^ 0x7FFFFFFFFFFFFFFF)
+    bits = np.empty(len(numbers), np.int64)
+    kernels.fill_ordered_bits(frozen(numbers), frozen(numbers.view(np.int64)), bits)
+    return bits

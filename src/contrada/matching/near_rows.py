@@ -24,6 +24,7 @@ from contrada.matching.routing_boxes import is_local
 from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Predicate
 
+SAMPLE_ROWS = 2048  # if more than half of so many rows are near messages, all rows count as near
 MAX_EDGES = 512  # per axis: with more messages cells are larger and more rows than necessary count as near
 
 
@@ -53,10 +54,12 @@ class CoveredCells:
         changes = np.zeros([2 * len(edges) + 2 for edges in self._edges], np.int32)
         for x, y, change in ((left, bottom, 1), (right, bottom, -1), (left, top, -1), (right, top, 1)):
             np.add.at(changes, (x, y), change)
-        is_covered = changes.cumsum(axis=0).cumsum(axis=1) > 0
+        np.cumsum(changes, axis=0, out=changes)
+        is_covered = np.cumsum(changes, axis=1, out=changes) > 0
         # Number of covered cells to the left of and below each cell.
         self._before = np.zeros([size + 1 for size in is_covered.shape], np.int32)
-        self._before[1:, 1:] = is_covered.cumsum(axis=0, dtype=np.int32).cumsum(axis=1)
+        inner = self._before[1:, 1:]
+        np.cumsum(np.cumsum(is_covered, axis=0, dtype=np.int32), axis=1, out=inner)
 
     def _cells(self, boxes: NDArray[np.float64]) -> list[NDArray[np.int64]]:
         """Return the first column and row of cells of each box, and the ends of its columns and rows."""
@@ -108,7 +111,7 @@ def _joined(boxes: Any) -> NDArray[np.float64]:
 
 
 class SiftedRows(NamedTuple):
-    """The rows of a template, sifted: why some are bad, the good ones, and those near a message.
+    """The rows of a template, sifted: why some are bad, the good ones, and those to match: at least all near a message.
 
     `kinds` are the kinds of geometry of each column, such as "RegionArray in EPSG:4326", which decide together with
     other rows who is good; so do numbers of more than 103 bits (`has_long`).
@@ -143,15 +146,34 @@ def sift_rows(rows: Any, template: Predicate, messages: MessageBoxes) -> SiftedR
             has_long |= bool(part.result)
         good = rows_without(rows.num_rows, reasons)
     kinds = {name: sorted(map(_kind, parts)) for name, parts in read.items()}
-    boxes = {name: _boxes_by_row(parts, rows.num_rows)[good] for name, parts in read.items()}
-    is_near = np.zeros(len(good), bool)
+    near = _near_rows(
+        good, template, messages, {name: _boxes_by_row(parts, rows.num_rows) for name, parts in read.items()}
+    )
+    return SiftedRows(reasons, good, near, kinds, has_long, read)
+
+
+def _near_rows(
+    good: NDArray[np.int64], template: Predicate, messages: MessageBoxes, boxes: Mapping[str, NDArray[np.float64]]
+) -> NDArray[np.int64]:
+    """Return the rows near a message, or all of them where finding and copying these would take longer."""
+    sample = good[:: max(1, len(good) // SAMPLE_ROWS)]
+    if 2 * np.count_nonzero(_are_near(sample, template, messages, boxes)) > len(sample):
+        return good
+    return good[_are_near(good, template, messages, boxes)]
+
+
+def _are_near(
+    rows: NDArray[np.int64], template: Predicate, messages: MessageBoxes, boxes: Mapping[str, NDArray[np.float64]]
+) -> NDArray[np.bool_]:
+    own = {name: some[rows] for name, some in boxes.items()}
+    are_near = np.zeros(len(rows), bool)
     for filter in template:
-        meets = np.ones(len(good), bool)
+        meets = np.ones(len(rows), bool)
         for constraint in filter:
             if is_local(constraint):
-                meets &= messages.meet(constraint.attribute, _boxes(constraint, boxes))
-        is_near |= meets
-    return SiftedRows(reasons, good, good[is_near], kinds, has_long, read)
+                meets &= messages.meet(constraint.attribute, _boxes(constraint, own))
+        are_near |= meets
+    return are_near
 
 
 @door(FilterError)

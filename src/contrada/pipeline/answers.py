@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from contrada.collecting import freeze_live_objects
 from contrada.halving import in_halves
 from contrada.matching import ForwardingTable, ManyMatches
 from contrada.matching.answer import By
@@ -117,6 +118,7 @@ def match_batches(
             ids = batch.column(0).slice(start, answer.asked)
             yield from writer.matches(ids, answer)
             yield from writer.rejections(ids, answer.rejected)
+    freeze_live_objects()
 
 
 def name_types(artifact: Artifact | PartitionedArtifact) -> tuple[str, str]:

@@ -124,7 +124,7 @@ def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
     if plan is None or not names or frame.isStreaming:
         return {}
     analyzed = plan().analyzed()
-    outputs = {attribute.name(): attribute.exprId().id() for attribute in _sequence(analyzed.output())}
+    outputs = {attribute.name(): attribute.exprId().id() for attribute in sequence_of(analyzed.output())}
     found: dict[str, Crs] = {}
     for name in names:
         known = list(_known(list(_origins(analyzed, outputs[name]))))
@@ -162,36 +162,38 @@ def _readable(uri: str) -> Mapping[str, Crs | None]:
         return {}
 
 
-def _sequence(scala: Any) -> list[Any]:
+def sequence_of(scala: Any) -> list[Any]:
+    """Return the items of a Scala sequence."""
     return [scala.apply(k) for k in range(scala.size())]
 
 
-def _kind(made: Any) -> str:
+def class_name(made: Any) -> str:
+    """Return the name of an object's Java class, without its package."""
     return str(made.getClass().getSimpleName())
 
 
 def _origins(plan: Any, number: int) -> Iterator[tuple[str, str, bool]]:
     """Yield where a plan's attribute comes from unchanged: a file and its column, or a projection that sets its CRS."""
-    kind, children = _kind(plan), _sequence(plan.children())
+    kind, children = class_name(plan), sequence_of(plan.children())
     if kind == "LogicalRelation":
         format = getattr(plan.relation(), "fileFormat", None)
-        if format is not None and "parquet" in _kind(format()).lower():
-            for one in _sequence(plan.output()):
+        if format is not None and "parquet" in class_name(format()).lower():
+            for one in sequence_of(plan.output()):
                 if one.exprId().id() == number:
                     yield from ((path, one.name(), True) for path in plan.relation().location().inputFiles())
         return
     if kind == "Project":
-        made = next((one for one in _sequence(plan.projectList()) if one.exprId().id() == number), None)
-        if made is not None and _kind(made) == "Alias":
+        made = next((one for one in sequence_of(plan.projectList()) if one.exprId().id() == number), None)
+        if made is not None and class_name(made) == "Alias":
             if made.metadata().contains(CRS) and made.explicitMetadata().isDefined():
                 yield f"column {made.name()!r}", made.metadata().getString(CRS), False
                 return
-            if _kind(made.child()) != "AttributeReference":
+            if class_name(made.child()) != "AttributeReference":
                 return
             number = made.child().exprId().id()
-    places = [k for k, one in enumerate(_sequence(plan.output())) if one.exprId().id() == number]
+    places = [k for k, one in enumerate(sequence_of(plan.output())) if one.exprId().id() == number]
     for child in children:
-        outputs = _sequence(child.output())
+        outputs = sequence_of(child.output())
         for wanted in [outputs[k].exprId().id() for k in places] if kind == "Union" else [number]:
             if any(one.exprId().id() == wanted for one in outputs):
                 yield from _origins(child, wanted)

@@ -191,6 +191,10 @@ def _note(reasons: Reasons, rows: ArrayLike, reason: str) -> None:
 def _repeated_keys(column: Any, reasons: Reasons) -> None:
     """Record the rows of repeated keys, except the first good row of each key."""
     codes = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+    if pa.types.is_integer(codes.type) and not codes.null_count:
+        counted = np.asarray(codes)
+        if (counted[1:] > counted[:-1]).all():  # the usual case, without a dictionary
+            return
     encoded = codes.combine_chunks().dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     if len(encoded.dictionary) == len(encoded):

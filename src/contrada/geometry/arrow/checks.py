@@ -109,6 +109,8 @@ def whole_array(values: Any) -> Any:
     check_column(values, "the column")
     if isinstance(values, pa.Array):
         return values
+    if values.num_chunks == 1:
+        return values.chunk(0)  # Arrow would copy it
     joined = next(guarded((column.combine_chunks() for column in (values,)), "the column"))
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 

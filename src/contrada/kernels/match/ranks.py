@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrada.codes import ABSENT, BACKWARDS, MAX_GRAM_BYTES, PATTERN, TEXT
+from contrada.codes import ABSENT, BACKWARDS, HEAD_BYTES, MAX_GRAM_BYTES, PATTERN, TEXT
 from contrada.jit import kernel
 from contrada.kernels.match.like import like_matches
 from contrada.kernels.match.tables import SCALARS
 from contrada.kernels.runtime.pointers import reader
 
+MAX_KEY = np.int64(2**63 - 1)
+MAX_COUNTED = 16  # constants that are counted in place of a search among them
 TRIED = np.uint8(2)  # mark of a pattern that was tried and does not match
 
 
@@ -37,27 +39,37 @@ def slot_at(level, place):
 
 
 @kernel
+def first_not_less(ordered, low, high, value):
+    """Return the first place of ordered[low:high] that is not less than `value`, `high` if all are.
+
+    The last few places are counted: branches of a search there would be hard to predict.
+    """
+    count = high - low
+    while count > MAX_COUNTED:
+        half = (count + 1) >> 1
+        if ordered[np.uint64(low + half - 1)] < value:
+            low += half
+        count -= half
+    less = np.int64(0)
+    for k in range(count):
+        less += np.int64(ordered[np.uint64(low + k)] < value)
+    return low + less
+
+
+@kernel
 def rank_of_key(level, slot, key, rest):
     """Return the rank of a scalar."""
     first = level.const_base[slot]
-    low = first
-    high = level.const_base[slot + 1]
-    has_rests = len(level.rests) > 0
-    while low < high:  # find the first constant that is not less
-        middle = (low + high) >> 1
-        at = level.keys[middle]
-        if at < key or (at == key and has_rests and level.rests[middle] < rest):
-            low = middle + 1
-        else:
-            high = middle
-    is_equal = (
-        low < level.const_base[slot + 1]
-        and level.keys[low] == key
-        and (level.rests[low] if has_rests else np.int64(0)) == rest
-    )
-    if not has_rests and rest > 0 and low < level.const_base[slot + 1] and level.keys[low] == key:
-        low += 1
-    return np.int32(2 * (low - first) + np.int64(is_equal))
+    stop = level.const_base[slot + 1]
+    low = first_not_less(level.keys, first, stop, key)
+    if len(level.rests) > 0:
+        last = stop if key == MAX_KEY else first_not_less(level.keys, low, stop, key + 1)
+        low = first_not_less(level.rests, low, last, rest)
+        return np.int32(2 * (low - first) + np.int64(low < last and level.rests[low] == rest))
+    is_named = low < stop and level.keys[low] == key
+    if is_named and rest > 0:
+        return np.int32(2 * (low - first) + 2)
+    return np.int32(2 * (low - first) + np.int64(is_named and rest == 0))
 
 
 @kernel
@@ -75,13 +87,26 @@ def compare_text(blob, start, stop, text, t0, t1, backwards):
 
 
 @kernel
+def head_of(text, t0, t1, backwards):
+    """Return the first bytes of a text as a number, as `heads` has them of constants (index/constants.py)."""
+    head = np.uint64(0)
+    for k in range(min(t1 - t0, HEAD_BYTES)):
+        byte = text[t1 - 1 - k] if backwards else text[t0 + k]
+        head |= np.uint64(byte) << np.uint64(8 * (HEAD_BYTES - 1 - k))
+    return head
+
+
+@kernel
 def rank_of_text(level, slot, text, t0, t1, backwards):
     """Return the rank of a text."""
     first = level.text_base[slot]
-    low = first
     high = level.text_base[slot + 1]
+    head = head_of(text, t0, t1, backwards)
+    low = first_not_less(level.heads, first, high, head)
+    if low == high or level.heads[low] != head:
+        return np.int32(2 * (low - first))
+    middle = low  # most often the only constant that begins like the text
     while low < high:
-        middle = (low + high) >> 1
         sign = compare_text(
             level.blob, level.text_offsets[middle], level.text_offsets[middle + 1], text, t0, t1, backwards
         )
@@ -91,6 +116,7 @@ def rank_of_text(level, slot, text, t0, t1, backwards):
             low = middle + 1
         else:
             high = middle
+        middle = (low + high) >> 1
     return np.int32(2 * (low - first))
 
 

@@ -88,26 +88,6 @@ def keep_around(x, y, checks, rows, start, stop, work):
 
 
 @kernel
-def keep_near_point(x, y, further, rows, start, stop):
-    """Keep the filters of rows[start:stop] with no constraint that fails as its box is apart; return their end."""
-    checks = checks_at(further)
-    b = checks.bounds
-    kept = start
-    for k in range(start, stop):
-        first, last = limits(checks, rows[k])
-        is_near = True
-        for place in range(first, last):
-            is_apart = x < b[place, 0] or x > b[place, 2] or y < b[place, 1] or y > b[place, 3]
-            if is_apart and (np.int64(checks.masks[place]) >> DISJOINT) & 1 == 0:
-                is_near = False
-                break
-        if is_near:
-            rows[kept] = rows[k]
-            kept += 1
-    return kept
-
-
-@kernel
 def list_places(checks, rows, start, stop, listed):
     """List the places of the constraints of rows[start:stop], as far as `listed` has room; return their number."""
     for k in range(start, stop):

@@ -32,7 +32,6 @@ from contrada.kernels.match.residual import (
     cells_that_pay,
     checks_at,
     keep_around,
-    keep_near_point,
     keep_passing,
     keep_unconstrained,
 )
@@ -44,12 +43,12 @@ from contrada.kernels.runtime.gil_gate import enter, leave
 from contrada.kernels.runtime.pointers import reader
 from contrada.kernels.runtime.prefetch import PREFETCH_STEPS, prefetch
 
-ENTRIES_PER_CACHE_LINE = 4
 FREE_BITS = np.uint64(0x8000800080008000)  # top bit of every lane
 SLOT_0, SLOT_1 = SLOT_SHIFTS
 BYTE, HALF = np.uint64(255), np.uint64(32)
 AT_RING_COUNT = RESIDUAL.at("ring_count")
 scratch_at = reader(SCRATCH, "Scratch")
+BIT_PRIME = 19  # the powers of two up to the 18th differ modulo 19
 MAX_EXAMINED_REGIONS = 4096  # regions examined to choose a grid size for all
 
 
@@ -159,52 +158,89 @@ def keep_satisfied(level, rows, start, stop, first, ranks, satisfied):
 
 
 @kernel
-def is_apart(level, b, messages, i):
-    """Return True if the regions of all filters under block b lie apart from the region of message i."""
-    return (
-        (level.boxes[b, 0] > messages.boxes[i, 2])
-        | (level.boxes[b, 2] < messages.boxes[i, 0])
-        | (level.boxes[b, 1] > messages.boxes[i, 3])
-        | (level.boxes[b, 3] < messages.boxes[i, 1])
-    )
+def near_bits(level, g, first, stop, messages, i):
+    """Return a bit for each box of group g that meets the box of message i; only for boxes first..stop of its row.
+
+    There is no branch, and boxes are compared as doubles: then the compiler compares eight of them at once.
+    """
+    b, g = level.boxes, np.uint64(g)
+    x0, y0, x1, y1 = messages.boxes[i, 0], messages.boxes[i, 1], messages.boxes[i, 2], messages.boxes[i, 3]
+    bits = np.int32(0)
+    for k in range(BLOCK):
+        is_apart = (b[g, k] > x1) | (b[g, BLOCK + k] > y1) | (b[g, 2 * BLOCK + k] < x0) | (b[g, 3 * BLOCK + k] < y0)
+        bits |= np.int32(not is_apart) << np.int32(k)
+    return np.int64(bits) & ((np.int64(1) << min(stop, BLOCK)) - (np.int64(1) << max(first, 0)))
+
+
+def _places():
+    """Return the place of a single bit, by its value modulo BIT_PRIME."""
+    table = np.zeros(BIT_PRIME, np.uint8)
+    for place in range(BLOCK):
+        table[(1 << place) % BIT_PRIME] = place
+    return table
+
+
+PLACES_OF_BITS = _places()
 
 
 @kernel
-def near_blocks(level, first, last, messages, i):
-    """Return a bit for each block first..last that is not apart from message i's region, and prefetch these blocks."""
-    near = np.int64(0)
-    for b in range(first, last + 1):
-        if not is_apart(level, b, messages, i):
-            near |= np.int64(1) << (b - first)
-            for e in range(b << BLOCK_SHIFT, (b + 1) << BLOCK_SHIFT, ENTRIES_PER_CACHE_LINE):
-                prefetch(level.entries, e)
-    return near
+def place_of_bit(bits):
+    """Return the place of the lowest set bit of a group."""
+    return np.int64(PLACES_OF_BITS[(bits & -bits) % BIT_PRIME])
 
 
 @kernel
 def reach_near(level, e, stop, messages, i, words, out, count):
-    """List filters of entries e..stop, which are in the order of their regions.
+    """List filters of entries e..stop, which are in the order of their regions, and whose boxes meet the message's.
 
-    Blocks of entries that lie apart from the message's region are skipped.
+    Boxes of entries, of 16 entries and of 256 entries are in groups of 16.
     """
     if len(level.boxes) == 0:
         for k in range(e, stop):
             count = reach(level, k, words, out, count)
         return count
-    tops = (len(level.entries) + BLOCK - 1) >> BLOCK_SHIFT
-    while e < stop:
-        end = min(stop, ((e >> 2 * BLOCK_SHIFT) + 1) << 2 * BLOCK_SHIFT)
-        if not is_apart(level, tops + (e >> 2 * BLOCK_SHIFT), messages, i):
-            first = e >> BLOCK_SHIFT
-            near = near_blocks(level, first, (end - 1) >> BLOCK_SHIFT, messages, i)
-            while near:
-                if near & 1:
-                    for k in range(max(e, first << BLOCK_SHIFT), min(end, (first + 1) << BLOCK_SHIFT)):
-                        count = reach(level, k, words, out, count)
-                near >>= 1
-                first += 1
-        e = end
+    if e >= stop:
+        return count
+    blocks = (np.int64(len(level.entries)) + BLOCK - 1) >> BLOCK_SHIFT
+    tops = blocks + ((blocks + BLOCK - 1) >> BLOCK_SHIFT)
+    first, last = e >> 2 * BLOCK_SHIFT, (stop - 1) >> 2 * BLOCK_SHIFT
+    for group in range(first >> BLOCK_SHIFT, (last >> BLOCK_SHIFT) + 1):
+        at = group << BLOCK_SHIFT
+        top_bits = near_bits(level, tops + group, first - at, last + 1 - at, messages, i)
+        while top_bits:
+            top = at + place_of_bit(top_bits)
+            top_bits &= top_bits - 1
+            from_block = top << BLOCK_SHIFT
+            block_bits = near_bits(
+                level, blocks + top, (e >> BLOCK_SHIFT) - from_block,
+                ((stop - 1) >> BLOCK_SHIFT) + 1 - from_block, messages, i,
+            )  # fmt: skip
+            while block_bits:
+                block = from_block + place_of_bit(block_bits)
+                block_bits &= block_bits - 1
+                from_entry = block << BLOCK_SHIFT
+                bits = near_bits(level, block, e - from_entry, stop - from_entry, messages, i)
+                while bits:
+                    count = reach(level, from_entry + place_of_bit(bits), words, out, count)
+                    bits &= bits - 1
     return count
+
+
+@kernel
+def reach_if_near(level, e, messages, i, words, out, count):
+    """List the filter of entry `e` as `reach` does, unless its box is apart from that of message i."""
+    listed = reach(level, e, words, out, count)
+    if len(level.boxes) == 0:
+        return listed
+    b = level.boxes
+    g, k = e >> BLOCK_SHIFT, e & (BLOCK - 1)
+    is_apart = (
+        (b[g, k] > messages.boxes[i, 2])
+        | (b[g, BLOCK + k] > messages.boxes[i, 3])
+        | (b[g, 2 * BLOCK + k] < messages.boxes[i, 0])
+        | (b[g, 3 * BLOCK + k] < messages.boxes[i, 1])
+    )
+    return count if is_apart else listed
 
 
 @kernel
@@ -223,7 +259,7 @@ def is_outside(blocks, b, rank):
 
 
 @kernel
-def reach_intervals(level, slot, rank, words, out, count):
+def reach_intervals(level, slot, rank, messages, i, words, out, count):
     """List filters that are reached through an interval that contains `rank`, block by block."""
     at = OTHERS_PER_SLOT * slot
     first = level.others[at + BY_INTERVAL_FROM]
@@ -242,7 +278,7 @@ def reach_intervals(level, slot, rank, words, out, count):
             is_whole = level.blocks[b, 1] <= rank and level.blocks[b, 2] >= rank
             for k in range(block << BLOCK_SHIFT, min((block + 1) << BLOCK_SHIFT, last - first)):
                 if is_whole or level.spans[span + 2 * k] <= rank <= level.spans[span + 2 * k + 1]:
-                    count = reach(level, first + k, words, out, count)
+                    count = reach_if_near(level, first + k, messages, i, words, out, count)
     return count
 
 
@@ -253,18 +289,14 @@ def reach_slot(level, slot, rank, messages, i, words, out, count):
         count = reach_equal(level, slot, np.int64(rank) >> 1, messages, i, words, out, count)
     at = OTHERS_PER_SLOT * slot
     if level.others[at + BY_PRESENCE_FROM] > level.others[at + BY_INTERVAL_FROM]:
-        count = reach_intervals(level, slot, rank, words, out, count)
+        count = reach_intervals(level, slot, rank, messages, i, words, out, count)
     return count
 
 
 @kernel
-def reach_all(level, messages, i, is_point, further, ranks, words, satisfied, found, patterns, out, count):
-    """List all filters that are reached here and whose scalar constraints message i satisfies.
-
-    Of a message with a point (`is_point`), boxes in `further` exclude most filters with less work than their scalars.
-    """
+def reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count):
+    """List all filters that are reached here and whose scalar constraints message i satisfies."""
     first = count
-    x, y = messages.boxes[i, 0], messages.boxes[i, 1]
     coarsen(level, messages, i, ranks, words)
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
         slot = slot_at(level, messages.values[j, 0])
@@ -276,8 +308,6 @@ def reach_all(level, messages, i, is_point, further, ranks, words, satisfied, fo
             slot += 1
         number = found[k] - level.text_base[slot]
         count = reach_equal(level, slot, number, messages, i, words, out, count)
-    if is_point:
-        count = keep_near_point(x, y, further, out, first, count)
     count = keep_satisfied(level, out, first, count, np.int64(1), ranks, satisfied)
     first = count
     for j in range(messages.offsets[i], messages.offsets[i + 1]):
@@ -285,12 +315,10 @@ def reach_all(level, messages, i, is_point, further, ranks, words, satisfied, fo
         if slot >= 0:
             at = OTHERS_PER_SLOT * slot
             for e in range(level.others[at + BY_PRESENCE_FROM], level.others[at + BY_PRESENCE_TO]):
-                count = reach(level, e, words, out, count)
+                count = reach_if_near(level, e, messages, i, words, out, count)
     nearby = level.others[len(level.others) - 1]
     count = reach_near(level, nearby, np.int64(len(level.entries)), messages, i, words, out, count)
     clear_coarse(level, messages, i, words)
-    if is_point:
-        count = keep_near_point(x, y, further, out, first, count)
     return keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
 
 
@@ -365,8 +393,7 @@ def match_scalars(
             out[count] = rows[k]
             count += 1
         count = keep_satisfied(level, out, first, count, np.int64(0), ranks, satisfied)
-        is_point = len(further) > 0 and region_of[i] == A_POINT
-        count = reach_all(level, messages, i, is_point, further, ranks, words, satisfied, found, patterns, out, count)
+        count = reach_all(level, messages, i, ranks, words, satisfied, found, patterns, out, count)
         clear_ranks(level, messages, i, ranks, satisfied, found, patterns)
         ends[i] = count
     if len(further) > 0 and count > 0:

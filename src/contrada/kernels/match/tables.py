@@ -76,6 +76,7 @@ SCALARS = AddressLayout(
         Field("text_base", "i8", 0, "by slot: its first text constant or pattern"),
         Field("text_offsets", "i8", 0, "first byte of each text"),
         Field("blob", "u1", 0, "bytes of all texts"),
+        Field("heads", "u8", 0, "first eight bytes of each text, as a number in the order of texts"),
         Field("offsets", "i4", 0, "first record of each filter"),
         Field("records", "i4", 3, "slot and question, then an interval of ranks or the number of a set or pattern"),
         Field("set_offsets", "i4", 0, "first member of each set"),
@@ -90,7 +91,7 @@ SCALARS = AddressLayout(
         Field("gram_codes", "i8", 0, "bytes and length of each gram"),
         Field("gram_offsets", "i4", 0, "first pattern of each gram"),
         Field("gram_patterns", "i4", 0, "patterns that need a gram"),
-        Field("boxes", "f8", 4, "around the regions of 16 entries each, and of 16 blocks; empty without regions"),
+        Field("boxes", "f4", 64, "around regions, in groups of 16 (index/entries.py); empty without regions"),
         Field("numbers", "i4", 0, "filter at each place; places are in the order of the filters' regions"),
         Field("local_of", "i4", 0, "place of each filter"),
     ]

@@ -41,7 +41,7 @@ from contrada.matching.store.snapshot import Snapshot
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 
 T = TypeVar("T")
-TABLE_FORMAT = Format("contrada.ForwardingTable", 8, "saved table", TableError)
+TABLE_FORMAT = Format("contrada.ForwardingTable", 9, "saved table", TableError)
 CHECKS = RESIDUAL.followed_by(Field("filters", "i4"))  # as saved: the filter of each constraint comes with them
 CHECK_PARTS = ("filters", "masks", "offsets")
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, AssertionError)  # what damaged files cause

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -21,15 +23,29 @@ from contrada.model import Predicate
 from contrada.pipeline.answers import ID, answer_schema
 from contrada.pipeline.batch.compiling import REJECTED_SCHEMA, subscription_rows
 from contrada.pipeline.batch.numbering import Rows, row_offsets, sent_rows
-from contrada.pipeline.batch.scan_batches import FURTHER, ChunkReport, FewMessages, number_rows, scan_batches
+from contrada.pipeline.batch.parquet_shares import (
+    ParquetShares,
+    UnreadableShareError,
+    parquet_shares,
+    share_batches,
+)
+from contrada.pipeline.batch.scan_batches import (
+    FURTHER,
+    ChunkReport,
+    FewMessages,
+    number_rows,
+    scan_batches,
+    scan_shares,
+)
 from contrada.pipeline.batch.simplified_batches import PART_BITS
 from contrada.pipeline.spark_types import attribute_columns
 from contrada.pipeline.systems import frame_systems
 
 # Plan "auto" scans if there are at most MAX_MESSAGES, with MAX_BYTES, at least MIN_ROWS of subscriptions, and
-# ROWS_PER_MESSAGE of them for each message: then reading the rows takes longer than matching every chunk of them.
-MAX_MESSAGES, MAX_BYTES = 4096, 64 << 20
-MIN_ROWS, ROWS_PER_MESSAGE = 50_000, 50
+# ROWS_PER_MESSAGE of them for each message. Measured by `python -m benchmarks.spark --only scan`: compiling is faster
+# with 20,000 rows, scanning with 500,000, and both take about the same time with 100,000.
+MAX_MESSAGES, MAX_BYTES = 16_384, 64 << 20
+MIN_ROWS, ROWS_PER_MESSAGE = 50_000, 25
 
 
 @dataclass(frozen=True)
@@ -64,14 +80,15 @@ def scan(
             raise ContradaError('plan "scan" needs a template whose filters each have a region or point to meet')
         return ""
     rows = subscription_rows(subscriptions, template)
-    count = None if plan == "scan" else subscriptions.count()
+    shares = parquet_shares(subscriptions.select(*rows.columns.values()))
+    count = None if plan == "scan" else subscriptions.count() if shares is None else shares.rows
     if count is not None and count < MIN_ROWS:
         return ""
     few = _collected(messages, template, None if count is None else min(MAX_MESSAGES, count // ROWS_PER_MESSAGE))
     if few is None:
         return ""
     why = "as requested" if count is None else f"{counted(few.size, 'message')} for {counted(count, 'row')}"
-    return _scanned(messages, rows, few, by, why)
+    return _scanned(messages, rows, few, by, why, shares)
 
 
 class _Collected(NamedTuple):
@@ -83,7 +100,7 @@ def _collected(messages: DataFrame, template: Predicate, most: int | None) -> _C
     """Return the messages; None if there are more than `most`, or they are large."""
     columns = attribute_columns(messages, {constraint.attribute for part in template for constraint in part})
     sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
-    table = (sent if most is None else sent.limit(most + 1)).toArrow()
+    table = _table_of(sent, most)
     if most is not None and (table.num_rows > most or table.nbytes > MAX_BYTES):
         return None
     data = pa.BufferOutputStream()
@@ -93,15 +110,38 @@ def _collected(messages: DataFrame, template: Predicate, most: int | None) -> _C
     return _Collected(found, table.num_rows)
 
 
-def _scanned(messages: DataFrame, rows: Rows, few: _Collected, by: By, why: str) -> MessageScan | str:
+def _table_of(sent: DataFrame, most: int | None) -> Any:
+    """Return the rows of a frame; some of them if there are more than `most`."""
+    shares = parquet_shares(sent)
+    if shares is not None and shares.shares and (most is None or shares.rows <= most):
+        with suppress(UnreadableShareError):
+            batches = [batch for share in shares.shares for batch in share_batches(share, shares.columns)]
+            return pa.Table.from_batches(batches).drop_columns("row")
+    return (sent if most is None else sent.limit(most + 1)).toArrow()
+
+
+def _scanned(
+    messages: DataFrame, rows: Rows, few: _Collected, by: By, why: str, shares: ParquetShares | None
+) -> MessageScan | str:
     sent, job = sent_rows(rows), rows.job()
     if "key" not in job.names:
-        job = job._replace(offsets=row_offsets(sent))
+        job = job._replace(offsets=row_offsets(sent) if shares is None else shares.offsets)
     ids = StructType([*messages.select(ID).schema.fields])
     ids.fields[0].nullable = True  # bad subscriptions and reports have no message
-    scanning = partial(scan_batches, messages=few.messages, job=job, by=by)
-    frame = sent.mapInArrow(scanning, answer_schema(ids, rows.types, by, FURTHER)).persist()
-    about = frame.where("about IS NOT NULL").select("about").collect()
+    schema = answer_schema(ids, rows.types, by, FURTHER)
+    reading: Any = partial(scan_batches, messages=few.messages, job=job, by=by)
+    source = sent
+    if shares is not None:
+        source = sent.sparkSession.range(0, len(shares.shares), 1, max(1, len(shares.shares)))
+        reading = partial(scan_shares, shares=shares, messages=few.messages, job=job, by=by)
+    frame = source.mapInArrow(reading, schema).persist()
+    try:
+        about = frame.where("about IS NOT NULL").select("about").collect()
+    except PySparkException as error:
+        frame.unpersist()
+        if UnreadableShareError.__name__ not in str(error):
+            raise
+        return _scanned(messages, rows, few, by, why, None)
     reports = sorted(ChunkReport(**json.loads(row.about)) for row in about)
     trouble = _trouble(reports) or _repeated(sent, job.names, reports)
     if trouble:
@@ -114,7 +154,7 @@ def _scanned(messages: DataFrame, rows: Rows, few: _Collected, by: By, why: str)
     rejected = bad.mapInArrow(partial(number_rows, offsets=_offsets(reports)), REJECTED_SCHEMA)
     known = ScannedSubscriptions(sum(report.good for report in reports), rejected)
     may_repeat = by == "subscriber" and "subscriber" in job.names
-    stages = _stages(few, known.count, reports, by)
+    stages = _stages(few, known.count, reports, by, shares)
     return MessageScan(answers, frame, known, good[0].asked if good else {}, may_repeat, why, stages)
 
 
@@ -150,15 +190,18 @@ def _offsets(reports: Sequence[ChunkReport]) -> dict[int, int]:
     return dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
 
 
-def _stages(few: _Collected, good: int, reports: Sequence[ChunkReport], by: By) -> list[str]:
+def _stages(
+    few: _Collected, good: int, reports: Sequence[ChunkReport], by: By, shares: ParquetShares | None
+) -> list[str]:
     size = byte_size(len(few.messages.data))
+    read = "send rows of subscriptions in Arrow batches to Python" if shares is None else "read Parquet files in Python"
     return [
         "plan: scan; every worker holds all messages, rows of subscriptions are read once and not compiled",
         f"messages: {few.size:,}, {size}",
         f"subscriptions: {good:,} good of {sum(report.rows for report in reports):,}, in {len(reports)} chunks",
         "stages:",
         "  1. collect the messages, with the attributes that are asked for, on the driver",
-        "  2. send rows of subscriptions in Arrow batches to Python; set bad rows aside",
+        f"  2. {read}; set bad rows aside",
         f"  3. build a table of the rows of a chunk whose boxes meet a message, and match all messages by {by}",
         "  4. keep the rows, matches and rejections together, in memory and on disk",
         "  5. compare what the chunks say of keys, coordinate systems and kinds of geometry; compile if they differ",

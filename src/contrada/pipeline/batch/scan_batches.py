@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contrada.collecting import freeze_live_objects
 from contrada.errors import CrsError
+from contrada.formats.templates import template_columns
+from contrada.geometry.crs import Crs
 from contrada.matching import ForwardingTable
 from contrada.matching.answer import By
 from contrada.matching.near_rows import MessageBoxes, SiftedRows, sift_rows
@@ -25,6 +29,7 @@ from contrada.matching.table import subscribe_rows
 from contrada.matching.template import asked_columns, read_columns
 from contrada.pipeline.answers import AnswerWriter, Slices
 from contrada.pipeline.batch.building import chunks
+from contrada.pipeline.batch.parquet_shares import ParquetShares, share_batches
 from contrada.pipeline.batch.simplified_batches import Job, row_numbers
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.systems import Systems, named_columns
@@ -43,10 +48,22 @@ class FewMessages(NamedTuple):
     names: tuple[str, ...]
     systems: Systems
 
-    def read(self) -> tuple[Any, Any]:
-        """Return the ids, and a table of attributes."""
-        table = pa.ipc.open_stream(self.data).read_all()
-        return table.column(0).combine_chunks(), named_columns(table, self.names, self.systems, 1)
+    def read(self) -> _ReadMessages:
+        """Return the messages; a worker reads them once for all its tasks."""
+        return _read_messages(self.data, self.names, tuple(self.systems.items()))
+
+
+class _ReadMessages(NamedTuple):
+    ids: Any
+    values: Any  # a table of attributes
+    boxes: MessageBoxes
+
+
+@lru_cache(maxsize=1)
+def _read_messages(data: bytes, names: tuple[str, ...], systems: tuple[tuple[str, Crs], ...]) -> _ReadMessages:
+    table = pa.ipc.open_stream(data).read_all()
+    values = named_columns(table, names, dict(systems), 1)
+    return _ReadMessages(table.column(0).combine_chunks(), values, MessageBoxes.of_table(values, names))
 
 
 class ChunkReport(NamedTuple):
@@ -66,9 +83,8 @@ def scan_batches(
     batches: Iterator[Any], messages: FewMessages, job: Job, by: By, chunk_rows: int = CHUNK_ROWS
 ) -> Iterator[Any]:
     """Match all messages with batches of subscriptions and their `row`; yield lists of matches and reports."""
-    ids, values = messages.read()
+    ids, values, boxes = messages.read()
     assert job.template is not None
-    boxes = MessageBoxes.of_table(values, messages.names)
     writer = AnswerWriter(job.types, by, FURTHER)
     for chunk in chunks(batches, chunk_rows, CHUNK_BYTES):
         marks = np.asarray(chunk.column(len(job.names)))
@@ -83,6 +99,15 @@ def scan_batches(
             continue
         yield from _bad_rows(writer, ids, rows, marks, sifted)
         yield from _matches(writer, ids, values, rows, first, sifted, job, by)
+    freeze_live_objects()
+
+
+def scan_shares(
+    batches: Iterator[Any], shares: ParquetShares, messages: FewMessages, job: Job, by: By
+) -> Iterator[Any]:
+    """Match all messages with the rows of shares, whose numbers are in the batches, as `scan_batches` does."""
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        yield from scan_batches(share_batches(shares.shares[number], shares.columns), messages, job, by)
 
 
 def _about(writer: AnswerWriter, ids: Any, report: ChunkReport) -> Any:
@@ -109,7 +134,8 @@ def _matches(
         return
     chosen = _chosen(sifted)
     near, table = rows if len(chosen) == rows.num_rows else rows.take(chosen), ForwardingTable()
-    subscribe_rows(table, near, job.template, read=read_columns(sifted.read, chosen, rows.num_rows))
+    asked = near.select(template_columns(job.template))  # keys are known to be distinct: rows are numbered instead
+    subscribe_rows(table, asked, job.template, read=read_columns(sifted.read, chosen, rows.num_rows))
     keys = near.column("key").combine_chunks()
     subscribers = near.column("subscriber").combine_chunks() if "subscriber" in near.column_names else keys
     names = AnswerWriter(job.types, by, FURTHER, SavedNames(keys, subscribers, None))
@@ -130,9 +156,7 @@ def _matches(
 
 
 def _chosen(sifted: SiftedRows) -> Any:
-    """Return the good rows to index: those near messages, or all of them where copying the near ones takes longer."""
-    if 2 * len(sifted.near) > len(sifted.good):
-        return sifted.good
+    """Return the rows to index."""
     return sifted.near if len(sifted.near) else sifted.good[:1]  # any good row tells which messages are bad
 
 
