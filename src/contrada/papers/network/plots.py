@@ -89,15 +89,16 @@ def _draw_growth(results: Results, path: Path) -> Path:
     by_subscriptions.set(title=tree, xlabel="subscriptions", ylabel="control messages")
     entries.set(title=tree, xlabel="subscriptions", ylabel="table entries")
     for axes in (by_brokers, settling, by_subscriptions, entries):
-        axes.set(xscale="log", yscale="log")
+        axes.set(xscale="log", yscale="log" if any(len(line.get_xdata()) for line in axes.lines) else "linear")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     for axes, ticks in ((by_brokers, counts), (settling, counts), (by_subscriptions, sizes), (entries, sizes)):
         axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         axes.set_xticks([], minor=True)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter("{x:,g}" if axes is settling else "{x:,.0f}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        if axes.get_yscale() == "log":
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:,g}" if axes is settling else "{x:,.0f}")
+            axes.yaxis.set_minor_formatter(NullFormatter())
     figure.savefig(path, dpi=110)
     return path
 
@@ -132,7 +133,7 @@ def _draw_links(results: Results, path: Path) -> list[Path]:
     axes.set_axis_off()
     axes.margins(0.04, 0.08)
     axes.set_title(
-        f"What links forward + suppress: {row['subscriptions']:,} subscriptions ({AXIS_WORKLOAD}, {DRAWN_MODE}),"
+        f"What each link forwards + suppresses: {row['subscriptions']:,} subscriptions ({AXIS_WORKLOAD}, {DRAWN_MODE}),"
         f" {row['brokers']} brokers\n▲ towards the root, ▼ away from it; the more a link forwards, the wider its line",
         fontsize=10,
     )

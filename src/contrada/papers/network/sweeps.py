@@ -18,7 +18,7 @@ from contrada.papers.row_file import Row
 AXIS_WORKLOAD = "parcels 25:75"  # needs no files
 AXIS_MODES = ("flooding", "covering", "withdrawal")
 SHAPES = ("chain", "star")
-SHAPE_MODES = ("flooding", "covering")
+SHAPE_MODES = CONTAINED_MODES = ("flooding", "covering")
 EXACT_MODES = tuple(mode for mode in MODES if not mode.startswith("merging"))
 
 
@@ -33,6 +33,7 @@ class Sweep:
     messages: int
     brokers_axis: tuple[int, ...]
     shapes_axis: tuple[int, ...]
+    contained_subscriptions: int  # with regions of which many lie within others
     subscriptions_axis: tuple[int, ...]
     axis_brokers: int  # along the axis of subscriptions
     largest: int | None  # subscriptions, with covering alone
@@ -54,6 +55,9 @@ class Sweep:
         for workload in workloads:
             modes = (*EXACT_MODES, *PEER_MODES) if workload in RECTANGLES else tuple(MODES)
             yield from (self.base(workload, mode, seed) for mode in modes)
+        for workload in filter(is_contained, workloads):
+            for mode in CONTAINED_MODES:
+                yield replace(self.base(workload, mode, seed), subscriptions=self.contained_subscriptions)
         for mode in AXIS_MODES:
             base = self.base(AXIS_WORKLOAD, mode, seed)
             yield from (replace(base, brokers=count) for count in self.brokers_axis)
@@ -69,19 +73,25 @@ class Sweep:
 
 FULL = Sweep(
     stem="network", workloads=WORKLOADS, brokers=15, subscriptions=2_000, messages=1_000,
-    brokers_axis=(1, 3, 7, 15, 31, 63, 127), shapes_axis=(7, 15, 31), subscriptions_axis=(100, 1_000, 2_000, 10_000),
+    brokers_axis=(1, 3, 7, 15, 31, 63, 127), shapes_axis=(7, 15, 31), contained_subscriptions=10_000,
+    subscriptions_axis=(100, 1_000, 2_000, 10_000),
     axis_brokers=31, largest=100_000,
 )  # fmt: skip
 QUICK = Sweep(
     stem="network_quick", workloads=("rectangles", "rectangles 25:75", "parcels 25:75"), brokers=7, subscriptions=200,
-    messages=40, brokers_axis=(1, 3, 7), shapes_axis=(3, 7), subscriptions_axis=(100, 200),
-    axis_brokers=7, largest=None,
+    messages=40, brokers_axis=(1, 3, 7), shapes_axis=(3, 7), contained_subscriptions=400,
+    subscriptions_axis=(100, 200), axis_brokers=7, largest=None,
 )  # fmt: skip
 
 
 def is_measurable(workload: str, data: Path | None) -> bool:
     """Return True unless the regions of a workload are not there."""
     return workload in RECTANGLES or is_there(workload.partition(" ")[0], data)
+
+
+def is_contained(workload: str) -> bool:
+    """Return True for regions of which many lie within others."""
+    return ":" in workload and workload not in RECTANGLES
 
 
 def setting_of(row: Row) -> NetworkSetting:
