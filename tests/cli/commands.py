@@ -60,4 +60,5 @@ SAMPLE = {
     "overlay publish": "{} --to 127.0.0.1:9",
     "experiment cover-tables": "--commands 50 --output FOLDER/tables",
     "experiment cover-figures": "--commands 50 --output FOLDER/figures",
+    "experiment run": "network --quick --output FOLDER/network",
 }

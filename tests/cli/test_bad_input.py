@@ -52,13 +52,14 @@ READS = [
     "overlay publish {} --to 127.0.0.1:9 --tls-cert BAD --tls-key BAD --tls-ca BAD",
     "overlay evaluate --rows BAD --scale 0.001 --seeds 1 --processes 1",
     "experiment cover-figures --redraw --output PARENT",
+    "experiment run network --quick --redraw --output PARENT",
 ]
 SPARK_READS = ["demo", "ingest", "stream"]  # below is what they refuse before it starts
 READ_NOTHING = ["doctor", "experiment cover-tables", "overlay churn", "overlay simulate"]
 
 
 def bad_files(folder, case):
-    """A file of every kind under some suffixes, and what is no file; `cover_figures.json` is what the plots read.
+    """A file of every kind under some suffixes, and what is no file; two of their names are what plots read.
 
     With full effort every kind is tried without a suffix and as lines of JSON, else with one of the two; and three
     kinds under each of the other suffixes, else one. Without full effort every other of these files is tried.
@@ -83,7 +84,7 @@ def bad_files(folder, case):
     for kind, suffix in named:
         inner = folder / f"{kind} {suffix or 'none'}"
         inner.mkdir()
-        for name in (f"rubbish{suffix}", "cover_figures.json"):
+        for name in (f"rubbish{suffix}", "cover_figures.json", "network_quick.ndjson"):
             (inner / name).write_bytes(RUBBISH[kind])
         yield inner / f"rubbish{suffix}"
 

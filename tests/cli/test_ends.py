@@ -83,6 +83,7 @@ IMPORTED = {
     "overlay publish": ["contrada.overlay.serving", "asyncio"],
     "experiment cover-tables": ["contrada.papers.cover.tables"],
     "experiment cover-figures": ["contrada.papers.cover.figures"],
+    "experiment run": ["contrada.papers.network.sweeps"],
 }
 
 
@@ -122,7 +123,8 @@ def test_a_swallowed_interrupt_comes_again():
     ("package", "extra", "command"),
     [
         ("matplotlib", "experiments", "overlay show"), slow("matplotlib", "experiments", "overlay evaluate"),
-        slow("matplotlib", "experiments", "experiment cover-figures"), ("pyspark", "spark", "stream"),
+        slow("matplotlib", "experiments", "experiment cover-figures"),
+        slow("matplotlib", "experiments", "experiment run"), ("pyspark", "spark", "stream"),
         slow("pyspark", "spark", "ingest"), slow("pyspark", "spark", "demo"), ("pyspark", "spark", "match"),
     ],
 )  # fmt: skip

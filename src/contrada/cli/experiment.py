@@ -1,18 +1,21 @@
-"""`contrada experiment`: measure the papers' tables and figures again on this machine."""
+"""`contrada experiment`: measure the papers' tables and figures again on this machine, and networks of brokers."""
 
 from __future__ import annotations
 
 import json as json_module
+import os
+from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from contrada.cli.options import plain
+from contrada.cli.options import argument, plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, FormatError
 from contrada.installation import missing
 
 app = App(help="Measure the papers' tables and figures again.")
@@ -20,7 +23,9 @@ app = App(help="Measure the papers' tables and figures again.")
 JsonOption = Annotated[bool, plain("Print the results as one JSON object.", "--json")]
 OutputOption = Annotated[Path, plain("Directory for results and plots.")]
 SeedOption = Annotated[int, plain("Random seed.")]
+RedrawOption = Annotated[bool, plain("Plot the results of an earlier run, without measuring.", "--redraw")]
 OUTPUT = Path("build/experiments")
+Experiment = StrEnum("Experiment", ["network"])
 
 
 @app.command("cover-tables")
@@ -55,7 +60,7 @@ def cover_figures(
     seed: SeedOption = 7,
     commands: Annotated[int, plain("Maximum number of commands; 100,000 in the paper.", min=10)] = 100_000,
     repeats: Annotated[int, plain("Number of runs; the fastest counts.", min=1)] = 3,
-    redraw: Annotated[bool, plain("Plot the results of an earlier run, without measuring.", "--redraw")] = False,
+    redraw: RedrawOption = False,
 ) -> None:
     """Measure figures 8 to 12 of the covering paper: run time by reporting mode, by dimension, by index.
 
@@ -78,6 +83,55 @@ def cover_figures(
         typer.echo(json_module.dumps(result | {"plots": [str(plot) for plot in drawn]}))
     else:
         typer.echo("\n".join(str(written) for written in (path, *drawn)))
+
+
+@app.command()
+def run(
+    name: Annotated[Experiment, argument("The experiment: network.")],
+    json: JsonOption = False,
+    output: OutputOption = OUTPUT,
+    seed: Annotated[int, plain("Random seed; equal seeds give equal runs.", min=0)] = 1,
+    quick: Annotated[bool, plain("Run a small version, in less than a minute.", "--quick")] = False,
+    redraw: RedrawOption = False,
+    data: Annotated[Path | None, plain("Directory of the real regions; default: CONTRADA_DATA.")] = None,
+    processes: Annotated[int, plain("Number of simultaneous runs.", min=1)] = 1,
+) -> None:
+    """Measure an experiment, row by row: what is in the file already is not measured again.
+
+    \b
+    network: brokers that flood, cover, merge and advertise, on rectangles and regions, beside the overlay;
+    half an hour or more, and real regions only where they are found.
+      contrada experiment run network --quick
+    """
+    assert name == Experiment.network
+    from contrada.papers import row_file
+    from contrada.papers.network import plots, sweeps
+    from contrada.papers.network.run import measure
+    from contrada.papers.network.tables import Results, findings, tables
+
+    require_matplotlib()
+    sweep = sweeps.QUICK if quick else sweeps.FULL
+    path = output / f"{sweep.stem}.ndjson"
+    known = os.environ.get("CONTRADA_DATA")
+    directory = data if data is not None or not known else Path(known)
+    if not redraw:
+        with ProgressLine(is_wanted=True) as progress:
+
+            def tell(done: int, total: int, row: dict[str, Any]) -> None:
+                progress.step(str(sweeps.setting_of(row)), done, total)
+
+            wanted = sweep.settings(seed, directory)
+            row_file.add_rows(path, wanted, sweeps.setting_of, partial(measure, data=directory), processes, tell)
+    rows = [row for row in row_file.read_rows(path, sweeps.setting_of) if row["seed"] == seed]
+    if not rows:
+        raise FormatError(f"{path} has no rows of seed {seed}")
+    results = Results(rows, sweep, seed)
+    drawn = [str(plot) for plot in plots.draw(results, output)]
+    if json:
+        found = {"experiment": name.value, "seed": seed, "rows": rows, "findings": findings(results), "plots": drawn}
+        typer.echo(json_module.dumps(found))
+    else:
+        typer.echo("\n".join([tables(results), "", str(path), *drawn]))
 
 
 def require_matplotlib() -> None:

@@ -49,6 +49,7 @@ REFUSED_EARLY: dict[str, tuple[str, ...]] = {
     "overlay show": ("'not there'", "m.ndjson", "--rubbish"),
     "experiment cover-figures": ("--rubbish", "--seed x"),
     "experiment cover-tables": ("--rubbish", "--seed x"),
+    "experiment run": ("network --rubbish", "rubbish", "network --seed x"),
     "doctor": ("--json", "", "--rubbish"),
 }  # fmt: skip
 

@@ -1,26 +1,16 @@
-"""Figures 7 to 12 and Table 2 of the overlay paper: the settings of each, and a file of rows that grows with runs.
-
-The file has one line of JSON per run, so an interrupted experiment continues where it stopped, and drawing never
-computes anything again.
-"""
+"""Figures 7 to 12 and Table 2 of the overlay paper: the settings of each, and a file of rows that grows with runs."""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from contrada import __version__
-from contrada.errors import FormatError, OverlayError
+from contrada.papers import row_file
 from contrada.papers.overlay.run import Setting, measure
 from contrada.papers.overlay.workload import DISTRIBUTIONS
-from contrada.papers.result_file import commit
+from contrada.papers.row_file import Row
 
 METHODS: dict[str, dict[str, Any]] = {
     "quadratic": {"choose": "r", "split": "quadratic"},
@@ -36,7 +26,6 @@ AXES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "dimensions": [({"dimensions": count}, str(count)) for count in (2, 4, 6, 8, 10, 12)],
     "m, M": [({"least": least, "most": most}, f"{least}, {most}") for least, most in DEGREES],
 }
-Row = dict[str, Any]
 
 
 def settings_of(seeds: Iterable[int], scale: float = 1.0) -> list[Setting]:
@@ -64,22 +53,8 @@ def scaled(setting: Setting, scale: float) -> Setting:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the complete rows of a file; an interrupted run may have left half a line at the end.
-
-    Raise FormatError if another line is invalid, before rows are added to a file of something else.
-    """
-    rows = []
-    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
-        try:
-            row = json.loads(line)
-            setting_of(row)
-        except (AttributeError, RecursionError, TypeError, ValueError) as error:
-            if isinstance(error, ValueError) and not isinstance(error, OverlayError) and line.startswith(b'{"'):
-                continue
-            reason = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise FormatError(f"{path}, line {number} is not a row of an evaluation: {reason}") from None
-        rows.append(row)
-    return rows
+    """Return the complete rows of a file; raise FormatError if it is one of something else."""
+    return row_file.read_rows(path, setting_of)
 
 
 def setting_of(row: Row) -> Setting:
@@ -91,25 +66,6 @@ def run(
     settings: list[Setting], path: Path, processes: int, tell: Callable[[int, int, Row], None] = lambda *_: None
 ) -> int:
     """Measure the settings that the file does not have, and write each row at once; return the number of new rows."""
-    known = {setting_of(row) for row in read_rows(path)}
     # Large trees first, so that no process is left with one at the end.
-    waiting = sorted((each for each in settings if each not in known), key=lambda each: -each.subscriptions)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    about = {"version": __version__, "commit": commit(), "python": platform.python_version(), "cores": os.cpu_count()}
-    with path.open("a") as target:
-        if target.tell() and not path.read_bytes().endswith(b"\n"):
-            target.write("\n")
-        for done, row in enumerate(_measured(waiting, processes), 1):
-            target.write(json.dumps(row | about) + "\n")
-            target.flush()
-            tell(done, len(waiting), row)
-    return len(waiting)
-
-
-def _measured(settings: list[Setting], processes: int) -> Iterator[Row]:
-    if processes == 1:
-        yield from map(measure, settings)
-        return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(measure, each) for each in settings]):
-            yield future.result()
+    ordered = sorted(settings, key=lambda each: -each.subscriptions)
+    return row_file.add_rows(path, ordered, setting_of, measure, processes, tell)

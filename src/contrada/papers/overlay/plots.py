@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from contrada.papers.overlay.figures import AXES, METHODS, Row, scaled, setting_of
+from contrada.papers.overlay.figures import AXES, METHODS, scaled, setting_of
 from contrada.papers.overlay.run import Setting
+from contrada.papers.row_file import Row
 
 METHOD_NAMES = {"quadratic": "quadratic", "linear": "linear", "rstar": "R*", "ours": "R* with sketches"}
 Value = Callable[[Row], float]

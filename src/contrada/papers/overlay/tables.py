@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
-from contrada.papers.overlay.figures import AXES, DEGREES, Row
+from contrada.papers.overlay.figures import AXES, DEGREES
 from contrada.papers.overlay.plots import METHOD_NAMES, chosen, control, hits, hits_curve, mean, means, ratio
+from contrada.papers.row_file import Row
 
 PAPER_METHODS = ("quadratic", "linear", "rstar")
 EQUAL_HITS = 16  # messages with at least 16 and fewer than 32 hits
