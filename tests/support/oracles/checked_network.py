@@ -123,7 +123,7 @@ class CheckedNetwork:
 
     def _is_settled(self, publisher: str, key: Any) -> bool:
         """True if the network was quiet since, or every broker on the way holds what the next one tells it."""
-        if key in self.settled:
+        if {key, ("broker", publisher)} <= self.settled:
             return True
         if self.advertises:
             return False
@@ -209,6 +209,7 @@ class CheckedNetwork:
         self.network.run()
         self.check()
         self.settled = {*self.live, *(("advertisement", key) for key in self.announced)}
+        self.settled |= {("broker", id) for id in self.models}  # one that is added later has been told nothing yet
 
     def check(self) -> None:
         """Raise AssertionError unless a quiet network has delivered everything and holds what it should."""
