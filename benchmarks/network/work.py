@@ -12,7 +12,7 @@ import contrada as ct
 from benchmarks.cover.mixed import UNIVERSE, buildings
 from benchmarks.report import Report
 from contrada.broker import Broker, Effect, LinkOptions, Send
-from contrada.broker.frames import Command, Frame
+from contrada.broker.frames import Frame, LinkCommand
 
 SEVERITIES, KINDS = 10, 20
 WIDE_SHARE, WIDE = 0.1, 0.01  # share of subscriptions to whole quarters, and half their side in degrees, about 1 km
@@ -95,5 +95,5 @@ class Tree:
     def _calm(self) -> None:
         while self._frames:
             sender, receiver, frame = self._frames.popleft()
-            self.commands += isinstance(frame, Command)
+            self.commands += isinstance(frame, LinkCommand)
             self._take(receiver, self.brokers[int(receiver)].receive(sender, frame))

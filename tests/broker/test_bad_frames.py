@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from contrada.broker import Broker, CloseLink, Send
 from contrada.broker.comparing import BUCKETS
 from contrada.broker.frames import (
-    Ack,
     Close,
     Held,
-    Hello,
     InStep,
+    LinkAck,
+    LinkHello,
     Publish,
     Reach,
     Refuse,
@@ -86,7 +86,7 @@ BAD = {
     "deep": lambda n, known, sent: b"\x91" * 100_000,
     "unknown command": lambda n, known, sent: raw("Explode", number=n),
     "no fields": lambda n, known, sent: raw("Subscribe"),
-    "a field too many": lambda n, known, sent: raw("Ack", number=0, more=1),
+    "a field too many": lambda n, known, sent: raw("LinkAck", number=0, more=1),
     "cut off": lambda n, known, sent: encode(Subscribe(n, 7, PREDICATE, digest_of(PREDICATE)))[:-3],
     "a number skipped": lambda n, known, sent: InStep(n + 1),
     "a text as number": lambda n, known, sent: raw("InStep", number="1"),
@@ -118,10 +118,10 @@ BAD = {
     "a question without need": lambda n, known, sent: Show((0,)),
     "an answer to no question": lambda n, known, sent: Shown((), (1,), (2,)),
     "an answer about a bucket": lambda n, known, sent: Shown((3,), (), ()),
-    "an ack of what was not sent": lambda n, known, sent: Ack(sent + 1),
-    "an ack of less than before": lambda n, known, sent: Ack(sent - 1),
-    "an ack below zero": lambda n, known, sent: Ack(-5),
-    "a second hello": lambda n, known, sent: Hello(1, "b0", 1, 2, 0, 0, 0, (("b0",),)),
+    "an ack of what was not sent": lambda n, known, sent: LinkAck(sent + 1),
+    "an ack of less than before": lambda n, known, sent: LinkAck(sent - 1),
+    "an ack below zero": lambda n, known, sent: LinkAck(-5),
+    "a second hello": lambda n, known, sent: LinkHello(1, "b0", 1, 2, 0, 0, 0, (("b0",),)),
     "an empty path": lambda n, known, sent: Reach(n, ((),)),
     "a path of somebody else": lambda n, known, sent: Reach(n, (("b9", "b8"),)),
     "more ids than messages": lambda n, known, sent: Publish(n, ("x", "y", "z"), ROWS),
@@ -220,7 +220,7 @@ def test_a_path_that_lies_costs_at_most_a_link(path):
 
 @pytest.mark.parametrize(
     "frame",
-    [Ack(0), InStep(1), Held((0,) * BUCKETS), Shown((), (), ()), Unreach(1, ()), Refuse(1, 2, "why"), b"nonsense"],
+    [LinkAck(0), InStep(1), Held((0,) * BUCKETS), Shown((), (), ()), Unreach(1, ()), Refuse(1, 2, "why"), b"nonsense"],
 )
 def test_a_frame_before_the_greeting_closes_the_link(frame):
     broker = Broker("b0", 1)
@@ -247,7 +247,7 @@ def test_a_hello_that_lies_leaves_the_link_closed_or_in_step(change):
     }  # fmt: skip
     broker = Broker.restore(dict(network.records("b1")))
     broker.link_up("b0")
-    effects = broker.receive("b0", Hello(**(fields | change)))
+    effects = broker.receive("b0", LinkHello(**(fields | change)))
     is_closed = any(isinstance(effect, CloseLink) for effect in effects)
     assert is_closed == bool(change.keys() & {"version", "broker", "behind"})
 
@@ -289,7 +289,7 @@ def test_mutated_bytes_never_raise(data):
     for neighbour in ("b0", "b2"):
         broker.link_up(neighbour)
         behind = ((neighbour,),)
-        broker.receive(neighbour, Hello(1, neighbour, 1, None, 0, -1, 0, behind))
+        broker.receive(neighbour, LinkHello(1, neighbour, 1, None, 0, -1, 0, behind))
     broker.subscribe("ann", 1, "size > 1")
     number = data.draw(st.sampled_from([0, 0, 1]))
     if number:

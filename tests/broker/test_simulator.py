@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from contrada.broker import LinkOptions, Send
-from contrada.broker.frames import Command, Publish
+from contrada.broker.frames import LinkCommand, Publish
 from contrada.broker.simulation.simulator import NetworkSimulator
 from contrada.broker.simulation.topologies import balanced_tree, chain, random_tree, star
 from contrada.errors import BrokerError, UnknownKeyError
@@ -56,7 +56,7 @@ def test_counts_are_those_of_the_links():
     publications = [frame for _, _, frame in sent if isinstance(frame, Publish)]
     assert gone.publications == len(publications)
     assert gone.messages == sum(len(frame.ids) for frame in publications)
-    assert gone.control == sum(isinstance(frame, Command) for _, _, frame in sent) - len(publications) == 6
+    assert gone.control == sum(isinstance(frame, LinkCommand) for _, _, frame in sent) - len(publications) == 6
     assert gone.signals == len(sent) - gone.control - gone.publications
     assert gone.entries == 7
     assert gone.lost == gone.false_positives == gone.missing == 0

@@ -5,7 +5,7 @@ brokers travel only subscriptions that no other one covers, and only messages th
 """
 
 from contrada.broker.broker import Broker
-from contrada.broker.effects import CloseLink, Deliver, Effect, Persist, Refused, Rejected, Send
+from contrada.broker.effects import CloseLink, Deliver, Effect, Persist, Refused, RejectedMessages, Send
 from contrada.broker.forwarding import LinkOptions
 
 __all__ = [
@@ -16,6 +16,6 @@ __all__ = [
     "LinkOptions",
     "Persist",
     "Refused",
-    "Rejected",
+    "RejectedMessages",
     "Send",
 ]

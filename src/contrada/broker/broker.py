@@ -186,13 +186,13 @@ class Broker:
     def _take(self, link: Link, frame: frames.Frame) -> None:
         """Take a frame; raise BrokerError, before anything changes, if it is wrong."""
         state = self._state
-        if isinstance(frame, frames.Hello):
+        if isinstance(frame, frames.LinkHello):
             connecting.greet(state, link, frame)
         elif isinstance(frame, frames.Close):
             self._closed(link, frame)
         elif link.phase is not Phase.UP:
             raise BrokerError("a frame before the greeting")
-        elif isinstance(frame, frames.Command):
+        elif isinstance(frame, frames.LinkCommand):
             self._take_command(link, frame)
         else:
             _SIGNALS[type(frame)](state, link, frame)
@@ -203,7 +203,7 @@ class Broker:
         if frame.removed:
             connecting.forget_link(self._state, link)
 
-    def _take_command(self, link: Link, command: frames.Command) -> None:
+    def _take_command(self, link: Link, command: frames.LinkCommand) -> None:
         """Take the next command of a neighbour; one that was taken before changes nothing."""
         if command.number <= link.received:
             return
@@ -240,7 +240,7 @@ def _publish(state: State, link: Link, command: frames.Publish) -> None:
 
 
 _SIGNALS: dict[type[Any], Callable[[State, Link, Any], None]] = {
-    frames.Ack: lambda state, link, frame: connecting.acknowledge(state, link, frame.number),
+    frames.LinkAck: lambda state, link, frame: connecting.acknowledge(state, link, frame.number),
     frames.Held: connecting.take_held,
     frames.Show: connecting.show,
     frames.Shown: connecting.take_shown,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from contrada.model import Predicate
 
 
-class Change(NamedTuple):
+class LinkChange(NamedTuple):
     """Subscriptions to forward to a neighbour, by id, and then ids to withdraw: always in this order.
 
     Whatever a withdrawn one let through, the forwarded ones let through too, unless its subscriber has left: so no
@@ -21,4 +21,4 @@ class Change(NamedTuple):
         return bool(self.forward or self.withdraw)
 
 
-NO_CHANGE = Change()
+NO_CHANGE = LinkChange()

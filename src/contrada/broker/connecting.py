@@ -37,10 +37,10 @@ def link_up(state: State, name: str, options: LinkOptions) -> None:
     position = link.incarnation, link.received, sent, link.acknowledged
     behind = paths_behind(state, link)
     link.greeted = {path[-1] for path in behind}
-    state.send(link, frames.Hello(frames.VERSION, state.id, state.incarnation, *position, behind))
+    state.send(link, frames.LinkHello(frames.VERSION, state.id, state.incarnation, *position, behind))
 
 
-def greet(state: State, link: Link, hello: frames.Hello) -> None:
+def greet(state: State, link: Link, hello: frames.LinkHello) -> None:
     """Answer a neighbour's greeting: both directions resume where they were, or compare what is held."""
     if link.phase is not Phase.GREETING:
         raise BrokerError("a second hello")
@@ -209,7 +209,7 @@ def answer(state: State, link: Link) -> None:
     """Acknowledge what arrived since the last time."""
     if link.phase is Phase.UP and link.received > link.answered:
         link.answered = link.received
-        state.send(link, frames.Ack(link.received))
+        state.send(link, frames.LinkAck(link.received))
 
 
 def close(state: State, link: Link, reason: str, removed: bool = False) -> None:

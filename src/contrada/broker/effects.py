@@ -39,7 +39,7 @@ class Deliver(NamedTuple):
         return tuple(self.batch.ids[row] for row in self.rows)
 
 
-class Rejected(NamedTuple):
+class RejectedMessages(NamedTuple):
     """Messages of a batch that were not taken, with the reason of each; rows count within the batch."""
 
     publisher: str | None
@@ -62,4 +62,4 @@ class CloseLink(NamedTuple):
     removed: bool = False
 
 
-Effect: TypeAlias = Persist | Send | Deliver | Rejected | Refused | CloseLink
+Effect: TypeAlias = Persist | Send | Deliver | RejectedMessages | Refused | CloseLink

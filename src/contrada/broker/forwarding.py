@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from contrada.broker.change import NO_CHANGE, Change
+from contrada.broker.change import NO_CHANGE, LinkChange
 from contrada.broker.merging import Merger
 from contrada.covering import CoveringIndex
 from contrada.errors import ArgumentError
@@ -37,13 +37,13 @@ class LinkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Forwarding(Protocol):
     """The subscriptions that concern a neighbour, by number, and which of them it is told about."""
 
-    def add(self, number: int, predicate: Predicate) -> Change:
+    def add(self, number: int, predicate: Predicate) -> LinkChange:
         """Take a subscription; return what to tell the neighbour."""
 
-    def remove(self, number: int) -> Change:
+    def remove(self, number: int) -> LinkChange:
         """Forget a subscription; return what to tell the neighbour."""
 
-    def settle(self) -> Change:
+    def settle(self) -> LinkChange:
         """Return what to tell the neighbour now that time has passed."""
 
     def told(self) -> Iterator[tuple[int, Predicate]]:
@@ -66,17 +66,17 @@ class Flooding:
     def __init__(self) -> None:
         self._predicates: dict[int, Predicate] = {}
 
-    def add(self, number: int, predicate: Predicate) -> Change:
+    def add(self, number: int, predicate: Predicate) -> LinkChange:
         """Forward a subscription."""
         self._predicates[number] = predicate
-        return Change(((number, predicate),))
+        return LinkChange(((number, predicate),))
 
-    def remove(self, number: int) -> Change:
+    def remove(self, number: int) -> LinkChange:
         """Withdraw a subscription."""
         del self._predicates[number]
-        return Change(withdraw=(number,))
+        return LinkChange(withdraw=(number,))
 
-    def settle(self) -> Change:
+    def settle(self) -> LinkChange:
         """Return no change."""
         return NO_CHANGE
 
@@ -105,28 +105,28 @@ class Covering:
     >>> from contrada.cql2 import parse
     >>> covering = Covering(withdraw=True)
     >>> covering.add(1, parse("severity >= 5"))
-    Change(forward=((1, <Predicate severity >= 5>),), withdraw=())
+    LinkChange(forward=((1, <Predicate severity >= 5>),), withdraw=())
     >>> covering.add(2, parse("severity >= 3"))
-    Change(forward=((2, <Predicate severity >= 3>),), withdraw=(1,))
+    LinkChange(forward=((2, <Predicate severity >= 3>),), withdraw=(1,))
     >>> covering.remove(2)
-    Change(forward=((1, <Predicate severity >= 5>),), withdraw=(2,))
+    LinkChange(forward=((1, <Predicate severity >= 5>),), withdraw=(2,))
     """
 
     def __init__(self, withdraw: bool) -> None:
         self._index = CoveringIndex(withdraw=withdraw)
 
-    def add(self, number: int, predicate: Predicate) -> Change:
+    def add(self, number: int, predicate: Predicate) -> LinkChange:
         """Forward a subscription unless another one covers it; with `withdraw`, withdraw those that it covers."""
         said = self._index.subscribe(number, predicate)
-        return Change(((number, predicate),), _numbers(said.withdraw)) if said.forward else NO_CHANGE
+        return LinkChange(((number, predicate),), _numbers(said.withdraw)) if said.forward else NO_CHANGE
 
-    def remove(self, number: int) -> Change:
+    def remove(self, number: int) -> LinkChange:
         """Forward what only this subscription covered, then withdraw it if it was forwarded."""
         said = self._index.unsubscribe(number)
         forward = tuple((key, self._index.predicate(key)) for key in _numbers(said.forward))
-        return Change(forward, (number,) if said.withdraw else ())
+        return LinkChange(forward, (number,) if said.withdraw else ())
 
-    def settle(self) -> Change:
+    def settle(self) -> LinkChange:
         """Return no change."""
         return NO_CHANGE
 
@@ -157,23 +157,23 @@ class Merging(Covering):
         super().__init__(withdraw=True)
         self._merger = Merger(options.share, options.shape, new_id=new_id)
 
-    def add(self, number: int, predicate: Predicate) -> Change:
+    def add(self, number: int, predicate: Predicate) -> LinkChange:
         """Take a subscription, to be forwarded when time has passed."""
         self._pass(super().add(number, predicate))
         return NO_CHANGE
 
-    def remove(self, number: int) -> Change:
+    def remove(self, number: int) -> LinkChange:
         """Forget a subscription; what covers it stays forwarded until time has passed."""
         self._pass(super().remove(number))
         return NO_CHANGE
 
-    def _pass(self, change: Change) -> None:
+    def _pass(self, change: LinkChange) -> None:
         for number, predicate in change.forward:
             self._merger.add(number, predicate)
         for number in change.withdraw:
             self._merger.remove(number)
 
-    def settle(self) -> Change:
+    def settle(self) -> LinkChange:
         """Return what to forward and withdraw for all that was added and removed."""
         return self._merger.settle()
 

@@ -25,7 +25,7 @@ class FrameBase(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tru
     """A frame of the protocol."""
 
 
-class Hello(FrameBase, frozen=True):
+class LinkHello(FrameBase, frozen=True):
     """The first frame of each side: who it is, where both directions stand, and which brokers are behind it."""
 
     version: int
@@ -45,7 +45,7 @@ class Close(FrameBase, frozen=True):
     removed: bool = False
 
 
-class Ack(FrameBase, frozen=True):
+class LinkAck(FrameBase, frozen=True):
     """All commands up to a number have arrived."""
 
     number: int
@@ -71,13 +71,13 @@ class Shown(FrameBase, frozen=True):
     digests: tuple[Id, ...]
 
 
-class Command(FrameBase, frozen=True):
+class LinkCommand(FrameBase, frozen=True):
     """A numbered frame."""
 
     number: int
 
 
-class Subscribe(Command, frozen=True):
+class Subscribe(LinkCommand, frozen=True):
     """Send me the messages that satisfy a predicate."""
 
     id: Id
@@ -89,43 +89,43 @@ class Advertise(Subscribe, frozen=True):
     """Messages that satisfy a predicate may come from me."""
 
 
-class Unsubscribe(Command, frozen=True):
+class Unsubscribe(LinkCommand, frozen=True):
     """Forget a subscription or an advertisement."""
 
     id: Id
 
 
-class Rename(Command, frozen=True):
+class Rename(LinkCommand, frozen=True):
     """Something that the receiver holds has a new id."""
 
     old: Id
     new: Id
 
 
-class InStep(Command, frozen=True):
+class InStep(LinkCommand, frozen=True):
     """The receiver holds everything that it should hold; what is superfluous is withdrawn next."""
 
 
-class Refuse(Command, frozen=True):
+class Refuse(LinkCommand, frozen=True):
     """The sender could not take the receiver's subscription `id`."""
 
     id: Id
     reason: str
 
 
-class Reach(Command, frozen=True):
+class Reach(LinkCommand, frozen=True):
     """There are further brokers behind the sender."""
 
     paths: tuple[Path, ...]
 
 
-class Unreach(Command, frozen=True):
+class Unreach(LinkCommand, frozen=True):
     """Some brokers are not behind the sender any more."""
 
     brokers: tuple[str, ...]
 
 
-class Publish(Command, frozen=True):
+class Publish(LinkCommand, frozen=True):
     """Messages in columns, one row for each id."""
 
     ids: tuple[MessageId, ...]
@@ -133,4 +133,4 @@ class Publish(Command, frozen=True):
 
 
 AnyCommand: TypeAlias = Subscribe | Advertise | Unsubscribe | Rename | InStep | Refuse | Reach | Unreach | Publish
-Frame: TypeAlias = Hello | Close | Ack | Held | Show | Shown | AnyCommand
+Frame: TypeAlias = LinkHello | Close | LinkAck | Held | Show | Shown | AnyCommand

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from contrada.broker.forwarding import Covering, Forwarding, LinkOptions
-from contrada.broker.frames import AnyCommand, Command, Path
+from contrada.broker.frames import AnyCommand, LinkCommand, Path
 
 
 class Phase(Enum):
@@ -46,7 +46,7 @@ class Link:
         self.sent = self.acknowledged = 0
         self.outbox: deque[AnyCommand] = deque()
         self.is_in_step = False  # the neighbour was told, or is being told by commands, all that it should hold
-        self.waiting: list[tuple[type[Command], tuple[Any, ...]]] = []  # commands until then
+        self.waiting: list[tuple[type[LinkCommand], tuple[Any, ...]]] = []  # commands until then
         self.greeted: set[str] = set()  # brokers that the last hello to the neighbour named
         self.held: tuple[int, ...] | None = None  # digests of what the neighbour holds
         self.asked: set[int] = set()  # buckets that it was asked to show

@@ -16,7 +16,7 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.arguments import checks_methods
-from contrada.broker.change import Change
+from contrada.broker.change import LinkChange
 from contrada.broker.clustering.box_grid import BoxGrid, Floats, Integers, joint_boxes, lie_within
 from contrada.broker.clustering.clusters import ClusterMembers, Clusters, Pairs, union_areas
 from contrada.broker.clustering.outlines import are_within, column_of, covering_regions, unions_of
@@ -115,7 +115,7 @@ class Merger:
     100 S_INTERSECTS(area, POLYGON ((0 0, 8 0, 8 4, 0 4, 0 0))) AND size > 3
     >>> merger.add(3, parse("S_INTERSECTS(area, BBOX(1, 1, 2, 2)) AND size > 3"))
     >>> merger.settle()
-    Change(forward=(), withdraw=())
+    LinkChange(forward=(), withdraw=())
     >>> merger.remove(1)  # the others ask for 21/32 of the merged box
     >>> change = merger.settle()
     >>> sorted(id for id, predicate in change.forward), change.withdraw
@@ -172,7 +172,7 @@ class Merger:
         else:
             self._gone[id] = predicate
 
-    def settle(self) -> Change:
+    def settle(self) -> LinkChange:
         """Return what to forward and then to withdraw, so that a forwarded filter covers each member."""
         loose, withdrawn = self._leave()
         grouped, forward = self._split_off_plain()
@@ -183,7 +183,7 @@ class Merger:
         for id in withdrawn:
             del self._forwarded[id]
         self._tidy(np.array(rows, np.int64))
-        return Change(tuple(forward), tuple(withdrawn))
+        return LinkChange(tuple(forward), tuple(withdrawn))
 
     def members(self, id: int) -> tuple[int, ...]:
         """Return the ids of the members for which the neighbour has filter `id`; none if it has no such filter."""

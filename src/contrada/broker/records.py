@@ -10,7 +10,7 @@ from msgspec import structs
 
 from contrada.broker import frames
 from contrada.broker.advertising import concerns
-from contrada.broker.change import Change
+from contrada.broker.change import LinkChange
 from contrada.broker.effects import RecordKey
 from contrada.broker.entries import Entry
 from contrada.broker.forwarding import Forwarding
@@ -122,7 +122,7 @@ def _refill(
     forwarding: Forwarding,
     predicates: Mapping[int, Predicate],
     told: set[int],
-    kind: type[frames.Command],
+    kind: type[frames.LinkCommand],
 ) -> None:
     """Add predicates to an empty Forwarding, those that were told first."""
     for number in sorted(predicates, key=lambda number: (number not in told, number)):
@@ -130,4 +130,4 @@ def _refill(
     forwarding.settle()
     now = dict(forwarding.told())
     forward = tuple((id, now[id]) for id in sorted(now.keys() - told))
-    apply_change(state, link, Change(forward, tuple(sorted(told - now.keys()))), kind)
+    apply_change(state, link, LinkChange(forward, tuple(sorted(told - now.keys()))), kind)

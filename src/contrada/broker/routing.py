@@ -9,7 +9,7 @@ from msgspec import structs
 
 from contrada.broker.advertising import advertised_table
 from contrada.broker.connecting import compare
-from contrada.broker.effects import Deliver, Rejected
+from contrada.broker.effects import Deliver, RejectedMessages
 from contrada.broker.frames import Publish
 from contrada.broker.link import Link
 from contrada.broker.messages import Messages
@@ -38,7 +38,7 @@ def _announced(state: State, publisher: str | None, messages: Messages) -> Messa
     reason = "the publisher has no advertisement that the message satisfies"
     rows = np.flatnonzero(~is_announced).tolist()
     bad = tuple(known.get(row) or Rejection(row, reason, FaultCode.VALUE) for row in rows)
-    state.add_effect(Rejected(publisher, bad))
+    state.add_effect(RejectedMessages(publisher, bad))
     return messages.chosen(np.flatnonzero(is_announced).tolist())
 
 
@@ -69,11 +69,13 @@ def _route(state: State, origin: Link | None, messages: Messages, publisher: str
     try:
         answer = state.entries.match(messages.columns)
     except ContradaError as error:  # of the batch as a whole
-        state.add_effect(Rejected(publisher, tuple(Rejection(row, str(error), FaultCode.VALUE) for row in fresh)))
+        state.add_effect(
+            RejectedMessages(publisher, tuple(Rejection(row, str(error), FaultCode.VALUE) for row in fresh))
+        )
         return
     if answer.rejected:
         rows = tuple(item._replace(row=fresh[item.row]) for item in answer.rejected)
-        state.add_effect(Rejected(publisher, rows))
+        state.add_effect(RejectedMessages(publisher, rows))
     if not len(answer.rows):
         return
     links = {link.interface: link for link in state.links.values()}

@@ -9,7 +9,7 @@ import msgspec
 from contrada.broker.effects import Effect, Persist, RecordKey, Send
 from contrada.broker.entries import Entries
 from contrada.broker.forwarding import LinkOptions, forwarding_of
-from contrada.broker.frames import Command, Frame, Publish, Refuse
+from contrada.broker.frames import Frame, LinkCommand, Publish, Refuse
 from contrada.broker.link import Link, Phase
 from contrada.broker.messages import Messages
 from contrada.broker.seen import SeenIds
@@ -87,7 +87,7 @@ class State:
         """Send a frame that is not numbered, or send a command again."""
         self._effects.append(Send(link.name, frame))
 
-    def command(self, link: Link, kind: type[Command], *fields: Any) -> None:
+    def command(self, link: Link, kind: type[LinkCommand], *fields: Any) -> None:
         """Give a neighbour a command; it is kept until acknowledged, and sent when the link is up."""
         if not link.is_in_step:
             if kind in (Publish, Refuse):  # all others follow from what is compared then

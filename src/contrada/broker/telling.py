@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from contrada.broker.change import Change
-from contrada.broker.frames import Command, Subscribe, Unsubscribe
+from contrada.broker.change import LinkChange
+from contrada.broker.frames import LinkCommand, Subscribe, Unsubscribe
 from contrada.broker.link import Link
 from contrada.broker.state import State
 from contrada.broker.wire import digest_of
@@ -16,8 +16,8 @@ from contrada.model import Predicate
 def apply_change(
     state: State,
     link: Link,
-    change: Change,
-    kind: type[Command] = Subscribe,
+    change: LinkChange,
+    kind: type[LinkCommand] = Subscribe,
     known: Mapping[int, int] = MappingProxyType({}),
 ) -> None:
     """Forward and then withdraw; `kind` is the command that forwards. Digests in `known` need not be looked up."""

@@ -28,9 +28,9 @@ POINT, REGION = 0, 1
 def encode(frame: Frame) -> bytes:
     """Return the bytes of a frame.
 
-    >>> from contrada.broker.frames import Ack
-    >>> decode(encode(Ack(7)))
-    Ack(number=7)
+    >>> from contrada.broker.frames import LinkAck
+    >>> decode(encode(LinkAck(7)))
+    LinkAck(number=7)
     """
     return _ENCODER.encode(frame)
 

@@ -36,7 +36,7 @@ IDLE_SECONDS = 60.0  # the side that opened an unused connection closes it
 LEAVING_SECONDS = 2.0
 
 
-class Link(NamedTuple):
+class PeerLink(NamedTuple):
     """The frames that wait for one neighbour, and the task that sends them."""
 
     frames: asyncio.Queue[bytes]
@@ -89,7 +89,7 @@ class PeerServer:
             lambda text: print(f"contrada overlay: {text}", file=sys.stderr, flush=True)
         )
         self._listen, self._asked, self._advertise = listen, asked, advertise
-        self._links: dict[PeerId, Link] = {}
+        self._links: dict[PeerId, PeerLink] = {}
         self._waiting = 0  # bytes in all links
         self._dials = Dials()
         self.guests: Counter[str] = Counter()  # accepted connections by host
@@ -238,7 +238,7 @@ class PeerServer:
                 if refusal is not None:
                     raise OverlayError(refusal)
                 frames: asyncio.Queue[bytes] = asyncio.Queue(MAX_WAITING_FRAMES)
-                link = self._links[to] = Link(frames, asyncio.create_task(self._carry(to, frames)))
+                link = self._links[to] = PeerLink(frames, asyncio.create_task(self._carry(to, frames)))
             link.frames.put_nowait(frame)
             self._waiting += len(frame)
         except (asyncio.QueueFull, ContradaError) as error:

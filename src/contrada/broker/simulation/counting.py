@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from contrada.broker.effects import RecordKey
-from contrada.broker.frames import Command, Frame, Publish
+from contrada.broker.frames import Frame, LinkCommand, Publish
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class LinkCounts:
         if isinstance(frame, Publish):
             self.publications += 1
             self.messages += len(frame.ids)
-        elif isinstance(frame, Command):
+        elif isinstance(frame, LinkCommand):
             self.control += 1
         else:
             self.signals += 1

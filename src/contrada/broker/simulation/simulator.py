@@ -17,7 +17,7 @@ from typing import Any
 from contrada.broker.broker import Broker
 from contrada.broker.effects import CloseLink, Deliver, Effect, Persist, RecordKey, Send
 from contrada.broker.forwarding import LinkOptions
-from contrada.broker.frames import Command, Frame, Publish
+from contrada.broker.frames import Frame, LinkCommand, Publish
 from contrada.broker.seen import DEFAULT_WINDOW
 from contrada.broker.simulation.connection import Connection, Wire
 from contrada.broker.simulation.counting import Counts, LinkCounts, MissingMessage, kept_messages, seen_messages
@@ -404,7 +404,7 @@ class NetworkSimulator:
             self._lost += 1
             return
         is_publication = isinstance(frame, Publish)
-        if isinstance(frame, Command) and not is_publication:
+        if isinstance(frame, LinkCommand) and not is_publication:
             self.settled_at = self.now
         received = host.broker.receive(sender, decode(data) if self._decodes else frame)
         self._do(to, received, frame.ids if isinstance(frame, Publish) else ())
