@@ -1,4 +1,4 @@
-"""Change: what to tell a neighbour after a command."""
+"""LinkChange: what to tell a neighbour after a command."""
 
 from __future__ import annotations
 
