@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +15,7 @@ from contrada.matching.names import Name
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 
-FIRST_ROWS = 64
 FEW_MESSAGES = 1_000  # fewer are matched sooner than further threads wake up
-COLUMNS = np.dtype([("number", "i8"), ("digest", "i8"), ("theirs", "i8"), ("interface", "i4")])
 
 
 class Entry(NamedTuple):
@@ -35,8 +35,9 @@ class Entries:
 
     def __init__(self) -> None:
         self._table = ForwardingTable()
-        self._columns = np.zeros(FIRST_ROWS, COLUMNS)
-        self._rows = 0
+        # By row. While one of them is shared with NumPy it cannot grow.
+        self._numbers, self._digests, self._theirs = array("q"), array("q"), array("q")
+        self._interfaces = array("i")
         self.keys: dict[int, Name] = {}  # of clients' subscriptions, by row
 
     def __len__(self) -> int:
@@ -45,11 +46,11 @@ class Entries:
     def add(self, entry: Entry, predicate: Predicate) -> int:
         """Add a subscription and return its row; an error of the table changes nothing."""
         row = self._table.subscribe(entry.interface, predicate)
-        assert row == self._rows, "default keys are rows"
-        if row == len(self._columns):
-            self._columns = np.concatenate([self._columns, np.zeros(row, COLUMNS)])
-        self._columns[row] = entry
-        self._rows += 1
+        assert row == len(self._numbers), "default keys are rows"
+        self._numbers.append(entry.number)
+        self._digests.append(entry.digest)
+        self._theirs.append(entry.theirs)
+        self._interfaces.append(entry.interface)
         return row
 
     def remove(self, row: int) -> None:
@@ -58,22 +59,21 @@ class Entries:
         self.keys.pop(row, None)
 
     def __getitem__(self, row: int) -> Entry:
-        return Entry(*self._columns[row].item())
+        return Entry(self._numbers[row], self._digests[row], self._theirs[row], self._interfaces[row])
 
     def rename(self, row: int, theirs: int) -> None:
         """Give a neighbour's subscription another id of the neighbour."""
-        self._columns["theirs"][row] = theirs
+        self._theirs[row] = theirs
 
     def row_of(self, number: int) -> int | None:
         """Return the row of a live subscription; None if there is none."""
-        row = int(np.searchsorted(self._columns["number"][: self._rows], number))
-        is_found = row < self._rows and self._columns["number"][row] == number and row in self._table
+        row = bisect_left(self._numbers, number)
+        is_found = row < len(self._numbers) and self._numbers[row] == number and row in self._table
         return row if is_found else None
 
     def interfaces_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the interface of each subscription in `rows`."""
-        found: NDArray[np.int32] = self._columns["interface"][rows]
-        return found
+        return np.frombuffer(self._interfaces, np.int32)[rows]
 
     def match(self, messages: pa.RecordBatch) -> ManyMatches:
         """Match messages in columns; the answer is by subscription."""
