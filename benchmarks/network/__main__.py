@@ -38,7 +38,7 @@ def commands(report: Report) -> Iterator[Row]:
     for workload in WORKLOADS:
         rng = random.Random(report.seed)
         filters: list[Any] = list(subscriptions(report, count + WARM_UP, workload))
-        tree = Tree(BROKERS, LinkOptions())
+        tree = Tree(BROKERS, LinkOptions(withdraw=True))
         for k, what in enumerate(filters[count:]):
             tree.subscribe(rng.randrange(BROKERS), f"w{k}", what)
         tree.commands = 0
@@ -59,7 +59,7 @@ def commands(report: Report) -> Iterator[Row]:
 def hop(report: Report) -> Iterator[Row]:
     """Measure a broker that delivers a batch and passes it on, beside `match_many` on the same subscriptions."""
     count = 10_000 if report.quick else SUBSCRIPTIONS
-    tree, table = Tree(2, LinkOptions()), ct.ForwardingTable()
+    tree, table = Tree(2, LinkOptions(withdraw=True)), ct.ForwardingTable()
     for k, what in enumerate(subscriptions(report, count, "apart")):
         tree.subscribe(k % 2, f"k{k}", what)
     broker = tree.brokers[0]
@@ -87,7 +87,7 @@ def hop(report: Report) -> Iterator[Row]:
 def unsubscribe(report: Report) -> Iterator[Row]:
     """Measure one broker with one neighbour, to which 1,000 subscriptions are forwarded in place of one."""
     around = 2_000 if report.quick else SUBSCRIPTIONS
-    tree = Tree(2, LinkOptions())
+    tree = Tree(2, LinkOptions(withdraw=True))
     for k, what in enumerate(subscriptions(report, around, "apart")):
         tree.subscribe(0, f"k{k}", what)
     times = []

@@ -17,7 +17,7 @@ from oracles.network_runs import RandomRun
 from oracles.plain import predicate_holds
 
 MODES = {
-    "withdraw": LinkOptions(),
+    "withdraw": LinkOptions(withdraw=True),
     "covering": LinkOptions(withdraw=False),
     "flooding": LinkOptions(mode="flooding"),
     "merging": LinkOptions(mode="merging", share=0.5),

@@ -11,7 +11,7 @@ from effort import examples
 from generators.networks import message, predicate
 from oracles.checked_network import CheckedNetwork
 
-OPTIONS = [LinkOptions(), LinkOptions(withdraw=False), LinkOptions(mode="flooding"), LinkOptions(mode="merging")]
+OPTIONS = [LinkOptions(), LinkOptions(withdraw=True), LinkOptions(mode="flooding"), LinkOptions(mode="merging")]
 drawn = st.integers(0, 500).map(random.Random)  # small numbers shrink well
 predicates, messages = drawn.map(predicate), drawn.map(message)
 

@@ -25,7 +25,7 @@ class LinkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     mode: Mode = "covering"
-    withdraw: bool = True
+    withdraw: bool = False
     share: float = 0.1
     shape: Literal["box", "region"] = "box"
 
