@@ -9,13 +9,12 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FormatError
-from contrada.matching import ForwardingTable
 from contrada.matching.answer import By
 
 Name = str | int
@@ -26,7 +25,20 @@ SUFFIXES = {
     ".arrows": ResultFormat.arrow,
 }  # fmt: skip
 BINARY = (ResultFormat.parquet, ResultFormat.arrow)
+_text = json.encoder.encode_basestring
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # first characters of formulas in spreadsheets
+
+
+class NamedRows(Protocol):
+    """Rows with keys and subscribers, such as a table."""
+
+    def __len__(self) -> int: ...
+
+    def keys_of(self, rows: NDArray[np.int64]) -> list[Name]:
+        """Return the keys of rows."""
+
+    def subscribers_of(self, rows: NDArray[np.int64], by: By) -> list[Name]:
+        """Return the subscribers for the rows of an answer by `by`."""
 
 
 def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFormat:
@@ -88,7 +100,7 @@ def open_file(output: Path | None, format: ResultFormat) -> ResultFile:
 
 
 def open_results(
-    output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool
+    output: Path | None, format: ResultFormat, table: NamedRows, by: By, csv_safe: bool
 ) -> MatchLines | MatchTables:
     """Open a writer of matches to a file or standard output."""
     file = open_file(output, format)
@@ -98,7 +110,7 @@ def open_results(
 class MatchLines:
     """Writes matches as lines; the end of a line is built once per subscription."""
 
-    def __init__(self, file: ResultFile, table: ForwardingTable, by: By, csv_safe: bool) -> None:
+    def __init__(self, file: ResultFile, table: NamedRows, by: By, csv_safe: bool) -> None:
         self._file, self._table, self._by = file, table, by
         self._is_csv, self._is_safe = file.format is ResultFormat.csv, csv_safe
         self._ends: dict[int, bytes] = {}
@@ -114,7 +126,11 @@ class MatchLines:
         matched = np.flatnonzero(counts)
         for row, count in zip(matched.tolist(), counts[matched].tolist(), strict=True):
             id = ids[row]
-            head = csv_line([id], self._is_safe)[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
+            head = (
+                csv_line([id], self._is_safe)[:-1] + b","
+                if self._is_csv
+                else f'{{"message": {_json(id)}, '.encode("utf-8", "replace")
+            )
             lines += [head + end for end in ends[start : start + count]]
             start += count
         self._file.write(b"".join(lines))
@@ -126,19 +142,21 @@ class MatchLines:
         if not len(new):
             return
         columns = names_of(self._table, new, self._by)
-        for row, *names in zip(new.tolist(), *columns.values(), strict=True):
-            if self._is_csv:
-                self._ends[row] = csv_line(names, self._is_safe)
-            else:
-                self._ends[row] = _json(dict(zip(columns, names, strict=True)))[1:] + b"\n"
+        if self._is_csv:
+            ends = (csv_line(list(names), self._is_safe) for names in zip(*columns.values(), strict=True))
+        else:
+            members = [[f'"{column}": {_json(name)}' for name in names] for column, names in columns.items()]
+            ends = (f"{', '.join(parts)}}}\n".encode("utf-8", "replace") for parts in zip(*members, strict=True))
+        self._ends.update(zip(new.tolist(), ends, strict=True))
 
     def close(self) -> None:
         """Finish the file."""
         self._file.close()
 
 
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+def _json(name: Name) -> str:
+    """Return a name as JSON; an encoder of any object takes several times as long."""
+    return _text(name) if isinstance(name, str) else int.__repr__(name)
 
 
 def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
@@ -159,7 +177,7 @@ def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
 class MatchTables:
     """Writes matches as rows of Parquet or Arrow. Message ids are text; keys are integers if all of them are."""
 
-    def __init__(self, file: ResultFile, table: ForwardingTable, by: By) -> None:
+    def __init__(self, file: ResultFile, table: NamedRows, by: By) -> None:
         import pyarrow as pa
 
         self._file, self._table, self._by = file, table, by
@@ -199,7 +217,7 @@ def writer_of(file: ResultFile, schema: Any) -> Any:
     return pa.ipc.new_stream(file, schema) if file.format is ResultFormat.arrow else pq.ParquetWriter(file, schema)
 
 
-def names_of(table: ForwardingTable, rows: NDArray[np.int64], by: By) -> dict[str, list[Name]]:
+def names_of(table: NamedRows, rows: NDArray[np.int64], by: By) -> dict[str, list[Name]]:
     """Return the subscribers of matched rows and, by subscription, their keys."""
     names = {"subscriber": table.subscribers_of(rows, by)}
     if by == "subscription":
