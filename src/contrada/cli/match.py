@@ -360,7 +360,7 @@ def _scan_held(
         return False
     counts.start(found.good, found.asked)
     matches = found.matches(plan.by)
-    with closing(MatchWriter(plan, found.names(), rejections, counts)) as writer:
+    with closing(MatchWriter(plan, found.names, rejections, counts)) as writer:
         held.replay(lambda batch: writer.write(batch, *without_bad(batch, next(matches))))
     return True
 

@@ -26,6 +26,8 @@ SUFFIXES = {
 }  # fmt: skip
 BINARY = (ResultFormat.parquet, ResultFormat.arrow)
 _text = json.encoder.encode_basestring
+MIN_JOINED_ROWS = 4096  # rows of which lines are written by columns
+JOINED_LINES = 1 << 16  # lines joined at once
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # first characters of formulas in spreadsheets
 
 
@@ -119,26 +121,51 @@ class MatchLines:
 
     def write(self, ids: Sequence[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write matches: message k has `counts[k]` of the rows."""
-        self._learn(rows)
-        ends = [self._ends[row] for row in rows.tolist()]
-        lines: list[bytes] = []
-        start = 0
         matched = np.flatnonzero(counts)
-        for row, count in zip(matched.tolist(), counts[matched].tolist(), strict=True):
-            id = ids[row]
-            head = (
-                csv_line([id], self._is_safe)[:-1] + b","
-                if self._is_csv
-                else f'{{"message": {_json(id)}, '.encode("utf-8", "replace")
-            )
-            lines += [head + end for end in ends[start : start + count]]
-            start += count
-        self._file.write(b"".join(lines))
+        heads = [self._head(ids[row]) for row in matched.tolist()]
+        new = np.array([row for row in np.unique(rows).tolist() if row not in self._ends], np.int64)
+        is_joined = len(new) >= MIN_JOINED_ROWS and 2 * len(new) > len(rows) and not self._is_csv
+        if not (is_joined and self._write_joined(heads, np.repeat(np.arange(len(heads)), counts[matched]), rows)):
+            self._learn(new)
+            ends = [self._ends[row] for row in rows.tolist()]
+            lines: list[bytes] = []
+            start = 0
+            for head, count in zip(heads, counts[matched].tolist(), strict=True):
+                lines += [head + end for end in ends[start : start + count]]
+                start += count
+            self._file.write(b"".join(lines))
         self._file.flush()
 
-    def _learn(self, rows: NDArray[np.int64]) -> None:
+    def _head(self, id: Name) -> bytes:
+        if self._is_csv:
+            return csv_line([id], self._is_safe)[:-1] + b","
+        return f'{{"message": {_json(id)}, '.encode("utf-8", "replace")
+
+    def _write_joined(self, heads: list[bytes], whose: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
+        """Write lines of JSON by columns, which takes a third of the time if few rows occur twice.
+
+        Return False, and write nothing, if names are not all integers or all text that JSON writes as it is.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        written: list[Any] = []
+        for start in range(0, len(rows), JOINED_LINES):
+            part = slice(start, start + JOINED_LINES)
+            parts: list[Any] = [pa.array(heads, pa.binary()).take(whose[part])]
+            for name, values in names_of(self._table, rows[part], self._by).items():
+                column = _json_column(values)
+                if column is None:
+                    return False
+                parts += [f'"{name}": ' if len(parts) == 1 else f', "{name}": ', column]
+            written.append(pc.binary_join_element_wise(*(_binary(part) for part in (*parts, "}\n", ""))))
+        for lines in written:
+            first, last = np.frombuffer(lines.buffers()[1], np.int32)[[lines.offset, lines.offset + len(lines)]]
+            self._file.write(memoryview(lines.buffers()[2])[first:last])
+        return True
+
+    def _learn(self, new: NDArray[np.int64]) -> None:
         """Build the ends of lines for new rows."""
-        new = np.array([row for row in np.unique(rows).tolist() if row not in self._ends], np.int64)
         if not len(new):
             return
         columns = names_of(self._table, new, self._by)
@@ -157,6 +184,27 @@ class MatchLines:
 def _json(name: Name) -> str:
     """Return a name as JSON; an encoder of any object takes several times as long."""
     return _text(name) if isinstance(name, str) else int.__repr__(name)
+
+
+def _json_column(names: list[Name]) -> Any | None:
+    """Return names as JSON in an Arrow array; None unless all are integers, or text without characters to escape."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        column = pa.array(names)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return None
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    if not pa.types.is_string(column.type) or pc.any(pc.match_substring_regex(column, r'["\\\x00-\x1f]')).as_py():
+        return None
+    return pc.binary_join_element_wise('"', column, '"', "")
+
+
+def _binary(part: Any) -> Any:
+    """Return text, or an Arrow array of text, as bytes."""
+    return part.encode() if isinstance(part, str) else part.cast("binary")
 
 
 def csv_line(values: list[Any], is_safe: bool = False) -> bytes:

@@ -119,12 +119,12 @@ def scan(
         blocks = row_blocks(str(asking.source), asking.format, columns, **names, block_rows=BLOCK_ROWS)
         found = RowScan(template, [batch.messages for batch in batches], threads)
         found.run(blocks, progress)
-        found.names()
+        is_found = len(found.names) > 0
     except ContradaError:
         return None
     rejected = [Rejected(name, "row", *bad) for bad in found.bad]
     for item in rejected:
         reject(item)
-    if not found.good:
+    if not is_found:
         raise no_subscription(asking, rejected[0] if rejected else None)
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -95,7 +96,7 @@ class RowScan:
     ...     rows = pa.table({"least": least, "key": keys})
     ...     scan.run([RowBlock(rows, rows)])
     >>> found, = scan.matches("subscription")
-    >>> found.counts.tolist(), scan.names().keys_of(found.rows)
+    >>> found.counts.tolist(), scan.names.keys_of(found.rows)
     ([1, 3], ['a', 'a', 'b', 'c'])
     """
 
@@ -184,8 +185,9 @@ class RowScan:
         self._refused, self.asked = refused, self._table.asked_kinds()
         self._table, self._numbers = ForwardingTable(), []
 
+    @cached_property
     def names(self) -> ScannedRows:
-        """Return the names of the good rows; raise NeedsTableError if a key is repeated."""
+        """The names of the good rows; NeedsTableError if a key is repeated."""
         import pyarrow as pa
 
         keys, subscribers = (pa.chunked_array(kept).combine_chunks() if kept else None for kept in self._names.values())
@@ -195,7 +197,7 @@ class RowScan:
 
     def matches(self, by: By) -> Iterator[BatchMatches]:
         """Yield the matches of each batch: the rows of a message are sorted, or its subscribers if `by` them."""
-        names = self.names() if by == "subscriber" else None
+        names = self.names if by == "subscriber" else None
         none = np.empty(0, np.int32), np.empty(0, np.int64)
         refused = self._refused or [{} for _ in self._messages]
         for batch, found, bad in zip(self._messages, self._found, refused, strict=True):
@@ -212,10 +214,9 @@ def _are_distinct(keys: Any) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_integer(keys.type):
-        numbers = np.asarray(keys)
-        if (numbers[1:] > numbers[:-1]).all():
-            return True
+    if pa.types.is_integer(keys.type):  # sorting takes a tenth of the time of counting
+        numbers = np.sort(np.asarray(keys))
+        return bool((numbers[1:] != numbers[:-1]).all())
     return bool(pc.count_distinct(keys).as_py() == len(keys))
 
 
