@@ -21,7 +21,7 @@ from contrada.matching.row_scan import RowScan
 # ROWS_PER_MESSAGE rows for each message.
 MAX_MESSAGES, MAX_BYTES = 16_384, 64 << 20
 MIN_ROWS, ROWS_PER_MESSAGE = 50_000, 25
-BLOCK_ROWS = 1 << 16  # rows of subscriptions that a thread checks at once
+BLOCK_ROWS = 1 << 15  # rows of subscriptions that a thread checks at once
 
 
 def max_messages(asking: Asking, plan: str) -> int:

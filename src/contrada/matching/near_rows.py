@@ -158,10 +158,14 @@ def sift_rows(
     """Check rows for a template, and find the good ones that may lie near a message.
 
     `rows` are those of `asked_columns`. Reasons are those of `TableBuilder`; without `errors`, a scalar that cannot be
-    compared raises, as in `subscribe_many`. Raises CrsError if a column has several coordinate reference systems.
+    compared raises, as in `subscribe_many`. Raises CrsError if a column has several coordinate reference systems, and
+    FilterError if a column of regions or points is of another type.
     """
     read: dict[str, list[ValueRows]] = {}
     reasons = row_faults(rows, {}, pattern_columns(template), read)
+    for column in (column for part in template for one in part if is_local(one) for column in one.columns):
+        if column.name not in read:
+            raise FilterError(f"column {column.name!r} has no regions or points")
     good = rows_without(rows.num_rows, reasons)
     has_long = False
     scalars = [constraint for part in template for constraint in part if constraint.kind is None]

@@ -26,9 +26,10 @@ from contrada.matching.near_rows import MessageBoxes, SiftedRows, sift_rows
 from contrada.matching.routing_boxes import is_local
 from contrada.matching.table import ForwardingTable, subscribe_rows
 from contrada.matching.template import read_columns
-from contrada.model import Column, Predicate
+from contrada.model import Predicate
 
-MIN_TABLE_ROWS = 1 << 16  # near rows that are matched at once; each time the messages are read again
+# Near rows that are matched at once: so many, and so many times as many as messages, which are read each time.
+MIN_TABLE_ROWS, ROWS_PER_MESSAGE = 1 << 15, 16
 Integers = NDArray[np.int64]
 T = TypeVar("T")
 R = TypeVar("R")
@@ -105,13 +106,13 @@ class RowScan:
         template: Predicate,
         messages: Sequence[Any],
         threads: int | None = None,
-        min_table_rows: int = MIN_TABLE_ROWS,
+        min_table_rows: int | None = None,
     ) -> None:
         self._template, self._messages, self._threads = template, messages, threads
-        self._min_table_rows = min_table_rows
-        local = [one for part in template for one in part if is_local(one)]
-        self._boxes = MessageBoxes.of_batches(messages, {one.attribute for one in local})
-        self._needed = {one.value.name for one in local if isinstance(one.value, Column)}
+        most = max(MIN_TABLE_ROWS, ROWS_PER_MESSAGE * sum(map(len, messages)))
+        self._min_table_rows = most if min_table_rows is None else min_table_rows
+        local = {one.attribute for part in template for one in part if is_local(one)}
+        self._boxes = MessageBoxes.of_batches(messages, local)
         self._table, self._numbers = ForwardingTable(), list[Integers]()
         self._found: list[list[tuple[NDArray[np.int32], Integers]]] = [
             [] for _ in messages
@@ -134,10 +135,7 @@ class RowScan:
         self._match()
 
     def _sift(self, block: RowBlock) -> tuple[RowBlock, SiftedRows]:
-        sifted = sift_rows(block.asked, self._template, self._boxes, errors=())
-        if not self._needed <= sifted.read.keys():
-            raise NeedsTableError("a column of regions or points has none")
-        return block, sifted
+        return block, sift_rows(block.asked, self._template, self._boxes, errors=())
 
     def _add(self, block: RowBlock, sifted: SiftedRows) -> None:
         """Add the near rows of a block to the table, and note its bad rows and names."""
@@ -190,7 +188,8 @@ class RowScan:
         """The names of the good rows; NeedsTableError if a key is repeated."""
         import pyarrow as pa
 
-        keys, subscribers = (pa.chunked_array(kept).combine_chunks() if kept else None for kept in self._names.values())
+        chunks = ([chunk for column in kept for chunk in column.chunks] for kept in self._names.values())
+        keys, subscribers = (pa.chunked_array(own).combine_chunks() if own else None for own in chunks)
         if keys is not None and not _are_distinct(keys):
             raise NeedsTableError("keys are repeated")
         return ScannedRows(self.good, keys, subscribers)

@@ -77,7 +77,7 @@ def parquet_rows(source: Source, format: str | None) -> int | None:
 def row_blocks(
     source: Source, format: str | None, columns: list[str], key: str, subscriber: str, block_rows: int
 ) -> Iterator[RowBlock]:
-    """Yield the rows of one file for a template with these columns, in blocks of at least `block_rows` but the last.
+    """Yield the rows of one file for a template with these columns, in blocks of about `block_rows` but the last.
 
     Raises FormatError where `whole_table` raises it or rejects rows that cannot be read.
     """
@@ -88,10 +88,11 @@ def row_blocks(
         for item in sound_tables(ready, lambda table: attributes_of(table, wanted)):
             if isinstance(item, Rejected):
                 raise FormatError(item.reason)
-            tables.append(item[2])
-            if sum(table.num_rows for table in tables) >= block_rows:
-                yield _block(ready, tables, columns, names)
-                tables = []
+            for start in range(0, item[1].num_rows, block_rows):
+                tables.append(item[2].slice(start, block_rows))
+                if sum(table.num_rows for table in tables) >= block_rows:
+                    yield _block(ready, tables, columns, names)
+                    tables = []
         if tables:
             yield _block(ready, tables, columns, names)
 
