@@ -169,7 +169,7 @@ def test_rows_of_several_blocks_are_rejected_together(tmp_path, change):
 
 
 def test_few_messages_are_scanned_by_numbers_and_a_live_stream_is_answered(tmp_path):
-    columns = many(max(MIN_ROWS, 60_000))
+    columns = many(MIN_ROWS)
     pq.write_table(pa.table(columns), tmp_path / "s.parquet")
     message = json.dumps({"id": "a", "area": shapely.box(5.2, 0.2, 5.4, 0.4).__geo_interface__}) + "\n"
     arguments = ["match", "-", tmp_path / "s.parquet", "--template", INTERSECTS, "--by", "subscriber", "--quiet"]
@@ -177,8 +177,8 @@ def test_few_messages_are_scanned_by_numbers_and_a_live_stream_is_answered(tmp_p
         for _ in range(2):
             process.stdin.write(message)
             process.stdin.flush()
-            first = [json.loads(process.stdout.readline()) for _ in range(60)]
-            assert [row["subscriber"] for row in first] == list(range(5, 60_000, 1000))
+            first = [json.loads(process.stdout.readline()) for _ in range(MIN_ROWS // 1000)]
+            assert [row["subscriber"] for row in first] == list(range(5, MIN_ROWS, 1000))
         assert process.communicate()[1] == ""
     found = contrada(*arguments, input=message, code=0)
     assert read_lines(found.stdout) == first

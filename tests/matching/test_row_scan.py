@@ -156,6 +156,14 @@ def test_a_key_that_is_repeated_in_another_block_needs_a_table():
             assert scan.names
 
 
+def test_more_matches_than_fit_need_a_table():
+    rows = pa.table({"least": [1] * 6})
+    blocks = [RowBlock(rows, rows)] * 2
+    RowScan(ct.parse("size > $least"), [[{"size": 3}]], max_matches=12).run(blocks)
+    with pytest.raises(NeedsTableError, match="fit"):
+        RowScan(ct.parse("size > $least"), [[{"size": 3}]], max_matches=11).run(blocks)
+
+
 def test_a_column_without_regions_is_an_error():
     with pytest.raises(ct.FilterError, match="no regions"):
         RowScan(ct.parse(TEMPLATES[0]), [[{"area": SHAPES[0]}]]).run(blocks_of(1))

@@ -30,6 +30,7 @@ from contrada.model import Predicate
 
 # Near rows that are matched at once: so many, and so many times as many as messages, which are read each time.
 MIN_TABLE_ROWS, ROWS_PER_MESSAGE = 1 << 15, 16
+MAX_MATCHES = 1 << 24  # matches that are held in memory, since those of a message come from all blocks
 Integers = NDArray[np.int64]
 T = TypeVar("T")
 R = TypeVar("R")
@@ -107,6 +108,7 @@ class RowScan:
         messages: Sequence[Any],
         threads: int | None = None,
         min_table_rows: int | None = None,
+        max_matches: int = MAX_MATCHES,
     ) -> None:
         self._template, self._messages, self._threads = template, messages, threads
         most = max(MIN_TABLE_ROWS, ROWS_PER_MESSAGE * sum(map(len, messages)))
@@ -117,6 +119,7 @@ class RowScan:
         self._found: list[list[tuple[NDArray[np.int32], Integers]]] = [
             [] for _ in messages
         ]  # messages and rows, by batch
+        self._held, self._max_matches = 0, max_matches
         self._refused: list[dict[int, str]] | None = None  # bad messages, by batch
         self._kinds: dict[str, str] = {}
         self._names: dict[str, list[Any]] = {"key": [], "subscriber": []}
@@ -178,6 +181,9 @@ class RowScan:
             messages = np.repeat(np.arange(len(answer), dtype=np.int32), np.diff(answer.offsets))
             found.append((messages, numbers[answer.rows]))
             refused.append({item.row: item.reason for item in answer.rejected})
+        self._held += sum(len(found[-1][1]) for found in self._found)
+        if self._held > self._max_matches:
+            raise NeedsTableError("the matches do not fit in memory; a table matches some messages at a time")
         if self._refused is not None and self._refused != refused:
             raise NeedsTableError("messages are bad for some of the rows only")
         self._refused, self.asked = refused, self._table.asked_kinds()
