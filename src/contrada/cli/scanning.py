@@ -18,7 +18,7 @@ from contrada.geometry import Region
 from contrada.matching.row_scan import RowScan
 
 # Plan "auto" scans at least MIN_ROWS of subscriptions if there are at most MAX_MESSAGES, with MAX_BYTES, and
-# ROWS_PER_MESSAGE rows for each message. As measured with regions of LA, both plans take the same time with 100,000 rows,
+# ROWS_PER_MESSAGE rows for each message. With regions of LA both plans take the same time with 100,000 rows,
 # and with 1,000,000 rows and 4,096 messages; between these a scan takes less, and with 1,000,000 rows half the memory.
 MAX_MESSAGES, MAX_BYTES = 4096, 64 << 20
 MIN_ROWS, ROWS_PER_MESSAGE = 100_000, 250
