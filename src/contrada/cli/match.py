@@ -58,7 +58,7 @@ from contrada.cli.options import CARE, COORDINATES, READ, SPARK, WRITE, ByUnit, 
 from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
 from contrada.cli.results import NamedRows, ResultFormat, chosen_format, open_results
-from contrada.cli.scanning import HeldMessages, max_messages, scan
+from contrada.cli.scanning import FirstMessages, max_messages, scan
 from contrada.cli.subscribing import Asking, table_of
 from contrada.errors import ContradaError, UnknownKeyError
 from contrada.formats.reading import read_zones
@@ -332,7 +332,7 @@ def _match_messages(plan: MatchPlan, rejections: Rejections, counts: MatchCounts
             return take
 
         most = max_messages(plan.asking, plan.plan)
-        held = HeldMessages(most, begin, partial(rejections.add, what="message"))
+        held = FirstMessages(most, begin, partial(rejections.add, what="message"))
         waits = held.release if plan.plan == "auto" else lambda: None  # a live stream is answered as it arrives
         intake = _intake(plan, held.take, held.reject, rejections.flush, waits)
         if not most:
@@ -347,7 +347,7 @@ def _match_messages(plan: MatchPlan, rejections: Rejections, counts: MatchCounts
 
 
 def _scan_held(
-    plan: MatchPlan, held: HeldMessages, rejections: Rejections, counts: MatchCounts, progress: ProgressLine
+    plan: MatchPlan, held: FirstMessages, rejections: Rejections, counts: MatchCounts, progress: ProgressLine
 ) -> bool:
     """Match the held messages by a scan of the subscriptions; return False if a table is necessary."""
 

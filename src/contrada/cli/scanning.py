@@ -45,7 +45,7 @@ def max_messages(asking: Asking, plan: str) -> int:
     return 0 if rows is None or rows < MIN_ROWS else min(MAX_MESSAGES, rows // ROWS_PER_MESSAGE)
 
 
-class HeldMessages:
+class FirstMessages:
     """Holds the first batches and rejected messages, in order; from `release` on they are passed on.
 
     `release` gets the function that takes batches from `begin`. It is called when there are more than `most` messages.

@@ -116,9 +116,8 @@ class RowScan:
         local = {one.attribute for part in template for one in part if is_local(one)}
         self._boxes = MessageBoxes.of_batches(messages, local)
         self._table, self._numbers = ForwardingTable(), list[Integers]()
-        self._found: list[list[tuple[NDArray[np.int32], Integers]]] = [
-            [] for _ in messages
-        ]  # messages and rows, by batch
+        # Messages and rows, by batch.
+        self._found: list[list[tuple[NDArray[np.int32], Integers]]] = [[] for _ in messages]
         self._held, self._max_matches = 0, max_matches
         self._refused: list[dict[int, str]] | None = None  # bad messages, by batch
         self._kinds: dict[str, str] = {}

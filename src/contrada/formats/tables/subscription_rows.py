@@ -60,12 +60,20 @@ class RowBlock(NamedTuple):
     rows: Any
 
 
+def _one_file(source: Source) -> str | os.PathLike[str] | None:
+    """Return the one file of a source; None if there are several, or a pipe, which can be read only once."""
+    files = files_of(source)
+    if len(files) != 1 or not isinstance(files[0], str | os.PathLike) or os.fspath(files[0]) == "-":
+        return None
+    return files[0] if os.path.isfile(files[0]) else None
+
+
 def parquet_rows(source: Source, format: str | None) -> int | None:
     """Return the number of rows of one Parquet file, as its footer tells; None for any other source."""
-    files = files_of(source)
-    if len(files) != 1 or not isinstance(files[0], str | os.PathLike) or not os.path.isfile(files[0]):
+    file = _one_file(source)
+    if file is None:
         return None
-    with opened(files[0], format) as ready:
+    with opened(file, format) as ready:
         if ready.format != "parquet":
             return None
         try:
@@ -113,10 +121,10 @@ def whole_table(
     source: Source, format: str | None, columns: list[str], patterns: set[str], key: str, subscriber: str
 ) -> SubscriptionTable | None:
     """Read one Parquet or Arrow file for a template with these columns; return None for any other source."""
-    files = files_of(source)
-    if len(files) != 1 or not isinstance(files[0], str | os.PathLike) or not os.path.isfile(files[0]):
-        return None  # a source that is no file, such as a pipe, can be read only once
-    with opened(files[0], format) as ready:
+    file = _one_file(source)
+    if file is None:
+        return None
+    with opened(file, format) as ready:
         if ready.format not in TABLE_FORMATS:
             return None
         return _sifted_file(ready, columns, patterns, {"key": key, "subscriber": subscriber})
