@@ -2,7 +2,8 @@
 
 `python -m benchmarks.match.few` writes both as Parquet and runs each side in a process of its own, start included:
 seconds and the largest memory. Shapely's plan is an STRtree of the messages, which blocks of regions are read past.
-Ours is an index of the regions. Both write one line of JSON per pair.
+Ours is the plan "scan", which `auto` chooses: blocks of regions are checked, indexed for a moment, and matched with all
+messages. Both write one line of JSON per pair.
 """
 
 import re

@@ -18,6 +18,8 @@ Why does nothing match?
   contrada match alerts.ndjson subscriptions.ndjson --explain k17 --limit 3
 Write rejected rows to a file, and matches as Parquet:
   contrada match a.parquet s.ndjson --reject bad.ndjson --output matches.parquet
+Few messages and many regions, which are read past the messages (auto chooses that by numbers):
+  contrada match alerts.ndjson parcels.parquet --template 'S_INTERSECTS(area, $geometry)' --plan scan
 A hundred million messages on Spark; matches become a directory of Parquet files:
   contrada match messages/ s.ndjson --spark --master spark://host:7077 --artifacts /shared/tables --output out
 A table larger than a worker's memory, in fifty partitions:
@@ -37,7 +39,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -55,7 +57,8 @@ from contrada.cli.message_reader import Intake, MessageBatch, MessageOptions
 from contrada.cli.options import CARE, COORDINATES, READ, SPARK, WRITE, ByUnit, argument, check_paths, names_in, option
 from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
-from contrada.cli.results import ResultFormat, chosen_format, open_results
+from contrada.cli.results import NamedRows, ResultFormat, chosen_format, open_results
+from contrada.cli.scanning import FirstMessages, max_messages, scan
 from contrada.cli.subscribing import Asking, table_of
 from contrada.errors import ContradaError, UnknownKeyError
 from contrada.formats.reading import read_zones
@@ -63,14 +66,17 @@ from contrada.formats.records import Rejected
 from contrada.matching import ForwardingTable
 from contrada.matching.answer import By
 from contrada.matching.census import Census
+from contrada.matching.row_scan import BatchMatches
 
 INPUT_FORMATS = "ndjson, json, geojson, geojsonseq, cap, parquet, arrow or csv"
 
 
-class SparkPlan(StrEnum):
-    """Plans for distributing tables and messages on Spark."""
+class MatchingPlan(StrEnum):
+    """Plans for matching in this process, and for distributing tables and messages on Spark."""
 
     auto = "auto"
+    table = "table"
+    scan = "scan"
     broadcast = "broadcast"
     partitioned = "partitioned"
 
@@ -83,9 +89,11 @@ Artifacts = Annotated[
     str | None, option(SPARK, "With --master: directory or URI, shared by all machines, for the compiled table.")
 ]
 PlanOption = Annotated[
-    SparkPlan,
+    MatchingPlan,
     option(
-        SPARK, "With --spark: broadcast puts the whole table in every worker, partitioned a part; auto goes by size."
+        CARE,
+        "table indexes all subscriptions, scan reads them past few messages; with --spark, broadcast puts the whole "
+        "table in every worker, partitioned a part; auto goes by numbers and size.",
     ),
 ]
 Partitions = Annotated[
@@ -122,7 +130,7 @@ def match(
     spark: Annotated[bool, option(SPARK, "Match on Spark: on all cores, or at --master.", "--spark")] = False,
     master: Annotated[str | None, option(SPARK, "With --spark: the master, such as spark://host:7077 or yarn.")] = None,
     artifacts: Artifacts = None,
-    plan: PlanOption = SparkPlan.auto,
+    plan: PlanOption = MatchingPlan.auto,
     partitions: Partitions = None,
 ) -> None:
     """Match messages with subscriptions; the docstring of this module is the help page."""
@@ -141,21 +149,25 @@ def match(
     of_rows = {**read, **names, "crs": subscriptions_crs, "buffer": around_rows}
     reading = MessageOptions(messages_format, of_messages, id)
     asking = Asking(subscriptions, subscriptions_format, template, of_rows)
-    rest = (reject, strict, quiet, threads, explain, limit, csv_safe)
+    rest = (reject, strict, quiet, threads, explain, limit, csv_safe, plan.value)
     work = MatchPlan(messages, reading, asking, output, format, by.value, *rest)
     if not spark:
         raise typer.Exit(run(work))
     require_spark()
     from contrada.cli.spark.match import PartitionPlan, run_on_spark
 
-    raise typer.Exit(run_on_spark(work, master, artifacts, PartitionPlan(plan.value, partitions)))
+    wanted: Any = plan.value  # "auto", "broadcast" or "partitioned", by `check_spark`
+    raise typer.Exit(run_on_spark(work, master, artifacts, PartitionPlan(wanted, partitions)))
 
 
-def check_spark(spark: bool, options: list[str | int | None], plan: SparkPlan, partitions: int | None) -> None:
-    """Raise BadParameter for options of Spark without --spark, and for partitions with --plan broadcast."""
-    if not spark and (any(options) or plan is not SparkPlan.auto):
-        raise typer.BadParameter("--master, --artifacts, --plan and --partitions need --spark")
-    if partitions and plan is SparkPlan.broadcast:
+def check_spark(spark: bool, options: list[str | int | None], plan: MatchingPlan, partitions: int | None) -> None:
+    """Raise BadParameter for options that need --spark or exclude it, and for partitions with --plan broadcast."""
+    is_shared = plan in (MatchingPlan.broadcast, MatchingPlan.partitioned)
+    if not spark and (any(options) or is_shared):
+        raise typer.BadParameter("--master, --artifacts, --plan broadcast or partitioned and --partitions need --spark")
+    if spark and plan is not MatchingPlan.auto and not is_shared:
+        raise typer.BadParameter(f"--plan {plan} is for one process; with --spark use broadcast or partitioned")
+    if partitions and plan is MatchingPlan.broadcast:
         raise typer.BadParameter("--partitions needs --plan partitioned or auto")
 
 
@@ -176,6 +188,7 @@ class MatchPlan:
     explain: str | None = None
     limit: int = 0
     csv_safe: bool = False
+    plan: str = "auto"
 
 
 @dataclass
@@ -188,6 +201,11 @@ class MatchCounts:
     subscriptions: int = 0
     census: Census = field(default_factory=Census)
     began: float = field(default_factory=time.perf_counter)
+    is_matching: bool = False
+
+    def start(self, subscriptions: int, asked: dict[str, list[str]]) -> None:
+        """Begin to count messages for so many subscriptions, which ask for kinds of values by attribute."""
+        self.subscriptions, self.census, self.is_matching = subscriptions, Census(asked), True
 
     def line(self) -> str:
         """Return the line of progress."""
@@ -204,11 +222,12 @@ def run(plan: MatchPlan) -> int:
     work = _match_messages if plan.explain is None else _explain_messages
     scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
     with closing(Rejections(plan.reject)) as rejections, ProgressLine(not scrolls and not plan.quiet) as progress:
-        table = subscribed(plan, rejections, progress)
-        counts = MatchCounts(subscriptions=len(table), census=Census(table.asked_kinds()))
+        counts = MatchCounts()
         try:
-            work(plan, table, rejections, counts, progress)
+            work(plan, rejections, counts, progress)
         except KeyboardInterrupt:  # the usual end of a live stream
+            if not counts.is_matching:
+                raise
             code = INTERRUPTED
     found = concluded(plan, counts, rejections)
     return code or found
@@ -253,8 +272,16 @@ def answered(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Rejected]]:
     """Match a batch; return the number of matches per message, the matched rows, and the bad messages."""
     answer = table.match_many(batch.messages, by, threads)
-    per_message, rows = np.diff(answer.offsets), answer.rows
-    bad = {**batch.bad, **{item.row: item.reason for item in answer.rejected}}
+    rejected = {item.row: item.reason for item in answer.rejected}
+    return without_bad(batch, BatchMatches(np.diff(answer.offsets), answer.rows, rejected))
+
+
+def without_bad(
+    batch: MessageBatch, found: BatchMatches
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Rejected]]:
+    """Return the matches without those of bad messages: numbers per message, rows, and the bad messages."""
+    per_message, rows, rejected = found
+    bad = {**batch.bad, **rejected}
     if batch.bad:  # bad messages match nothing
         kept = ~np.isin(np.arange(len(per_message)), list(batch.bad))
         rows = rows[np.repeat(kept, per_message)]
@@ -262,32 +289,86 @@ def answered(
     return per_message, rows, [Rejected(*batch.places[k], bad[k], batch.raw(k)) for k in sorted(bad)]
 
 
-def _match_messages(
-    plan: MatchPlan, table: ForwardingTable, rejections: Rejections, counts: MatchCounts, progress: ProgressLine
-) -> None:
-    """Match messages, and write the matches."""
-    format = chosen_format(plan.format, plan.output)
-    with closing(open_results(plan.output, format, table, plan.by, plan.csv_safe)) as results:
+class MatchWriter:
+    """Writes the matches of batches, and counts them; `names` has the names of matched rows."""
 
-        def take(batch: MessageBatch) -> None:
-            per_message, rows, bad = answered(table, batch, plan.by, plan.threads)
-            for item in bad:
-                rejections.add(item, "message")
-            counts.census.add(batch.messages)
-            results.write(batch.ids, per_message, rows)
-            counts.messages += len(batch.ids) - len(bad)
-            counts.matches += len(rows)
-            counts.matched += int(np.count_nonzero(per_message))
-            progress.tell(counts.line, intake.position)
+    def __init__(self, plan: MatchPlan, names: NamedRows, rejections: Rejections, counts: MatchCounts) -> None:
+        self._rejections, self._counts = rejections, counts
+        format = chosen_format(plan.format, plan.output)
+        self._results = open_results(plan.output, format, names, plan.by, plan.csv_safe)
 
-        intake = _intake(plan, take, rejections)
-        intake.run(plan.messages)
+    def write(
+        self, batch: MessageBatch, per_message: NDArray[np.int64], rows: NDArray[np.int64], bad: list[Rejected]
+    ) -> None:
+        """Write what `answered` returns for a batch."""
+        counts = self._counts
+        for item in bad:
+            self._rejections.add(item, "message")
+        counts.census.add(batch.messages)
+        self._results.write(batch.ids, per_message, rows)
+        counts.messages += len(batch.ids) - len(bad)
+        counts.matches += len(rows)
+        counts.matched += int(np.count_nonzero(per_message))
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._results.close()
 
 
-def _explain_messages(
-    plan: MatchPlan, table: ForwardingTable, rejections: Rejections, counts: MatchCounts, progress: ProgressLine
-) -> None:
+def _match_messages(plan: MatchPlan, rejections: Rejections, counts: MatchCounts, progress: ProgressLine) -> None:
+    """Match messages, and write the matches: few messages by a scan of the subscriptions, others by a table."""
+    with ExitStack() as opened:
+
+        def begin() -> Callable[[MessageBatch], None]:
+            table = subscribed(plan, rejections, progress)
+            counts.began = time.perf_counter()
+            counts.start(len(table), table.asked_kinds())
+            writer = opened.enter_context(closing(MatchWriter(plan, table, rejections, counts)))
+
+            def take(batch: MessageBatch) -> None:
+                writer.write(batch, *answered(table, batch, plan.by, plan.threads))
+                progress.tell(counts.line, intake.position)
+
+            return take
+
+        most = max_messages(plan.asking, plan.plan)
+        held = FirstMessages(most, begin, partial(rejections.add, what="message"))
+        waits = held.release if plan.plan == "auto" else lambda: None  # a live stream is answered as it arrives
+        intake = _intake(plan, held.take, held.reject, rejections.flush, waits)
+        if not most:
+            held.release()
+        try:
+            intake.run(plan.messages)
+        except Exception:
+            held.release()  # errors and matches come in the order in which a table tells them
+            raise
+        if held.are_held and not _scan_held(plan, held, rejections, counts, progress):
+            held.release()
+
+
+def _scan_held(
+    plan: MatchPlan, held: FirstMessages, rejections: Rejections, counts: MatchCounts, progress: ProgressLine
+) -> bool:
+    """Match the held messages by a scan of the subscriptions; return False if a table is necessary."""
+
+    def read(rows: int) -> None:
+        progress.tell(lambda: counted(rows, "subscription"))
+
+    reject = partial(rejections.add, what="subscription")
+    found = scan(plan.asking, held.batches, reject, read, plan.threads)
+    if found is None:
+        return False
+    counts.start(found.good, found.asked)
+    matches = found.matches(plan.by)
+    with closing(MatchWriter(plan, found.names, rejections, counts)) as writer:
+        held.replay(lambda batch: writer.write(batch, *without_bad(batch, next(matches))))
+    return True
+
+
+def _explain_messages(plan: MatchPlan, rejections: Rejections, counts: MatchCounts, progress: ProgressLine) -> None:
     """Write why each message matches a subscription or not, up to the limit."""
+    table = subscribed(plan, rejections, progress)
+    counts.start(len(table), table.asked_kinds())
     key = _key_in(table, plan.explain or "")
     is_chosen = plan.format is not None or plan.output is not None
     is_json = chosen_format(plan.format, plan.output) is ResultFormat.ndjson and is_chosen
@@ -314,14 +395,19 @@ def _explain_messages(
         out.flush()
 
     with opened as out, suppress(Enough):
-        _intake(plan, take, rejections).run(plan.messages)
+        _intake(plan, take, partial(rejections.add, what="message"), rejections.flush).run(plan.messages)
 
 
-def _intake(plan: MatchPlan, take: Callable[[MessageBatch], None], rejections: Rejections) -> Intake:
+def _intake(
+    plan: MatchPlan,
+    take: Callable[[MessageBatch], None],
+    reject: Callable[[Rejected], None],
+    pause: Callable[[], None],
+    waits: Callable[[], None] = lambda: None,
+) -> Intake:
     """Return the reader of a run's messages."""
-    reject = partial(rejections.add, what="message")
     by_rows = plan.explain is None
-    return Intake(plan.reading, take, reject, by_rows=by_rows, pause=rejections.flush, threads=plan.threads)
+    return Intake(plan.reading, take, reject, by_rows=by_rows, pause=pause, waits=waits, threads=plan.threads)
 
 
 def _key_in(table: ForwardingTable, text: str) -> str | int:

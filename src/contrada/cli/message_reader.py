@@ -107,7 +107,8 @@ class _Ahead:
 class Intake:
     """Reads messages; passes batches to `take` and rejections to `reject`.
 
-    `pause` is called when all messages read so far are passed on, before waiting for more.
+    `pause` is called when all messages read so far are passed on, before waiting for more; `waits` before waiting for
+    input of a pipe that has not arrived yet.
     """
 
     def __init__(
@@ -118,9 +119,10 @@ class Intake:
         by_rows: bool = True,
         several: bool = False,
         pause: Callable[[], None] = lambda: None,
+        waits: Callable[[], None] = lambda: None,
         threads: int | None = 1,
     ) -> None:
-        self._threads = threads
+        self._threads, self._waits = threads, waits
         self._reading, self._take, self._reject, self._pause = reading, take, reject, pause
         # Geometry that is reprojected or buffered, and text that is a time, are read value by value.
         self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name != "zones")
@@ -140,7 +142,7 @@ class Intake:
             assert isinstance(file, str | os.PathLike)
             format = self._reading.format or records.suffix_format(file)
             with (
-                _stream(Path(file), self._before_waiting) as stream,
+                _stream(Path(file), self._wait) as stream,
                 records.opened(records.unpacked(stream, file), format) as ready,
             ):
                 self.position = _position(stream)
@@ -157,6 +159,10 @@ class Intake:
         self._ahead.drain()
         self.flush()
         self._pause()
+
+    def _wait(self) -> None:
+        self._before_waiting()
+        self._waits()
 
     def flush(self) -> None:
         """Process the pending messages."""

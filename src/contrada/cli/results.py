@@ -9,13 +9,12 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import FormatError
-from contrada.matching import ForwardingTable
 from contrada.matching.answer import By
 
 Name = str | int
@@ -26,7 +25,22 @@ SUFFIXES = {
     ".arrows": ResultFormat.arrow,
 }  # fmt: skip
 BINARY = (ResultFormat.parquet, ResultFormat.arrow)
+_text = json.encoder.encode_basestring
+MIN_JOINED_ROWS = 4096  # rows of which lines are written by columns
+LINES_AT_ONCE = 1 << 16  # lines in memory
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # first characters of formulas in spreadsheets
+
+
+class NamedRows(Protocol):
+    """Rows with keys and subscribers, such as a table."""
+
+    def __len__(self) -> int: ...
+
+    def keys_of(self, rows: NDArray[np.int64]) -> list[Name]:
+        """Return the keys of rows."""
+
+    def subscribers_of(self, rows: NDArray[np.int64], by: By) -> list[Name]:
+        """Return the subscribers for the rows of an answer by `by`."""
 
 
 def chosen_format(format: ResultFormat | None, output: Path | None) -> ResultFormat:
@@ -88,7 +102,7 @@ def open_file(output: Path | None, format: ResultFormat) -> ResultFile:
 
 
 def open_results(
-    output: Path | None, format: ResultFormat, table: ForwardingTable, by: By, csv_safe: bool
+    output: Path | None, format: ResultFormat, table: NamedRows, by: By, csv_safe: bool
 ) -> MatchLines | MatchTables:
     """Open a writer of matches to a file or standard output."""
     file = open_file(output, format)
@@ -98,7 +112,7 @@ def open_results(
 class MatchLines:
     """Writes matches as lines; the end of a line is built once per subscription."""
 
-    def __init__(self, file: ResultFile, table: ForwardingTable, by: By, csv_safe: bool) -> None:
+    def __init__(self, file: ResultFile, table: NamedRows, by: By, csv_safe: bool) -> None:
         self._file, self._table, self._by = file, table, by
         self._is_csv, self._is_safe = file.format is ResultFormat.csv, csv_safe
         self._ends: dict[int, bytes] = {}
@@ -107,38 +121,89 @@ class MatchLines:
 
     def write(self, ids: Sequence[str | int], counts: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Write matches: message k has `counts[k]` of the rows."""
-        self._learn(rows)
-        ends = [self._ends[row] for row in rows.tolist()]
-        lines: list[bytes] = []
-        start = 0
         matched = np.flatnonzero(counts)
-        for row, count in zip(matched.tolist(), counts[matched].tolist(), strict=True):
-            id = ids[row]
-            head = csv_line([id], self._is_safe)[:-1] + b"," if self._is_csv else b'{"message": %b, ' % _json(id)
-            lines += [head + end for end in ends[start : start + count]]
-            start += count
-        self._file.write(b"".join(lines))
+        heads = [self._head(ids[row]) for row in matched.tolist()]
+        whose = np.repeat(np.arange(len(heads)), counts[matched])
+        for start in range(0, len(rows), LINES_AT_ONCE):
+            part = slice(start, start + LINES_AT_ONCE)
+            self._file.write(self._lines(heads, whose[part], rows[part]))
         self._file.flush()
 
-    def _learn(self, rows: NDArray[np.int64]) -> None:
-        """Build the ends of lines for new rows."""
+    def _head(self, id: Name) -> bytes:
+        if self._is_csv:
+            return csv_line([id], self._is_safe)[:-1] + b","
+        return f'{{"message": {_json(id)}, '.encode("utf-8", "replace")
+
+    def _lines(self, heads: list[bytes], whose: NDArray[np.int64], rows: NDArray[np.int64]) -> bytes | memoryview:
+        """Return the lines of matches; match k is one of the message with the head `whose[k]`."""
         new = np.array([row for row in np.unique(rows).tolist() if row not in self._ends], np.int64)
+        if len(new) >= MIN_JOINED_ROWS and 2 * len(new) > len(rows) and not self._is_csv:
+            joined = self._joined(heads, whose, rows)
+            if joined is not None:
+                return joined
+        self._learn(new)
+        pairs = zip(whose.tolist(), rows.tolist(), strict=True)
+        return b"".join([heads[message] + self._ends[row] for message, row in pairs])
+
+    def _joined(self, heads: list[bytes], whose: NDArray[np.int64], rows: NDArray[np.int64]) -> memoryview | None:
+        """Return lines of JSON made by columns, which takes a third of the time if few rows occur twice.
+
+        Return None if names are not all integers, or all text that JSON writes as it is.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        parts: list[Any] = [pa.array(heads, pa.binary()).take(whose)]
+        for name, values in names_of(self._table, rows, self._by).items():
+            column = _json_column(values)
+            if column is None:
+                return None
+            parts += [f'"{name}": ' if len(parts) == 1 else f', "{name}": ', column]
+        lines = pc.binary_join_element_wise(*(_binary(part) for part in (*parts, "}\n", "")))
+        first, last = np.frombuffer(lines.buffers()[1], np.int32)[[lines.offset, lines.offset + len(lines)]]
+        return memoryview(lines.buffers()[2])[first:last]
+
+    def _learn(self, new: NDArray[np.int64]) -> None:
+        """Build the ends of lines for new rows."""
         if not len(new):
             return
         columns = names_of(self._table, new, self._by)
-        for row, *names in zip(new.tolist(), *columns.values(), strict=True):
-            if self._is_csv:
-                self._ends[row] = csv_line(names, self._is_safe)
-            else:
-                self._ends[row] = _json(dict(zip(columns, names, strict=True)))[1:] + b"\n"
+        if self._is_csv:
+            ends = (csv_line(list(names), self._is_safe) for names in zip(*columns.values(), strict=True))
+        else:
+            members = [[f'"{column}": {_json(name)}' for name in names] for column, names in columns.items()]
+            ends = (f"{', '.join(parts)}}}\n".encode("utf-8", "replace") for parts in zip(*members, strict=True))
+        self._ends.update(zip(new.tolist(), ends, strict=True))
 
     def close(self) -> None:
         """Finish the file."""
         self._file.close()
 
 
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+def _json(name: Name) -> str:
+    """Return a name as JSON; an encoder of any object takes several times as long."""
+    return _text(name) if isinstance(name, str) else int.__repr__(name)
+
+
+def _json_column(names: list[Name]) -> Any | None:
+    """Return names as JSON in an Arrow array; None unless all are integers, or text without characters to escape."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        column = pa.array(names)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return None
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    if not pa.types.is_string(column.type) or pc.any(pc.match_substring_regex(column, r'["\\\x00-\x1f]')).as_py():
+        return None
+    return pc.binary_join_element_wise('"', column, '"', "")
+
+
+def _binary(part: Any) -> Any:
+    """Return text, or an Arrow array of text, as bytes."""
+    return part.encode() if isinstance(part, str) else part.cast("binary")
 
 
 def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
@@ -159,7 +224,7 @@ def csv_line(values: list[Any], is_safe: bool = False) -> bytes:
 class MatchTables:
     """Writes matches as rows of Parquet or Arrow. Message ids are text; keys are integers if all of them are."""
 
-    def __init__(self, file: ResultFile, table: ForwardingTable, by: By) -> None:
+    def __init__(self, file: ResultFile, table: NamedRows, by: By) -> None:
         import pyarrow as pa
 
         self._file, self._table, self._by = file, table, by
@@ -199,7 +264,7 @@ def writer_of(file: ResultFile, schema: Any) -> Any:
     return pa.ipc.new_stream(file, schema) if file.format is ResultFormat.arrow else pq.ParquetWriter(file, schema)
 
 
-def names_of(table: ForwardingTable, rows: NDArray[np.int64], by: By) -> dict[str, list[Name]]:
+def names_of(table: NamedRows, rows: NDArray[np.int64], by: By) -> dict[str, list[Name]]:
     """Return the subscribers of matched rows and, by subscription, their keys."""
     names = {"subscriber": table.subscribers_of(rows, by)}
     if by == "subscription":

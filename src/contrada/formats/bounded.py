@@ -23,6 +23,7 @@ from contrada.geometry.arrow.checks import check_column
 from contrada.limits import check_limit
 
 BATCH_BYTES = 1 << 26  # decoded size of one batch
+BUFFER_BYTES = 1 << 20  # of a column that are read at once; without a limit a whole row group is
 MIN_CHECKED_BYTES = 1 << 26  # any file may expand to this size
 MAX_GROUPS = 256  # row groups whose dictionaries are looked at
 MIN_ROW_BYTES = 256  # minimum size of a row in Python, even of nulls; bounds the number of rows of a small file
@@ -65,7 +66,7 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
     those that the pages declare, since the footer may be wrong.
     """
     is_path = not hasattr(source, "seek")
-    file = pa.parquet.ParquetFile(source, memory_map=is_path)
+    file = pa.parquet.ParquetFile(source, memory_map=is_path, buffer_size=BUFFER_BYTES)
     with open(source, "rb") if is_path else nullcontext(source) as stream:
         walked = _walk(stream, file.schema, size, span)
     extensions = {field.name for field in file.schema_arrow if isinstance(field.type, pa.BaseExtensionType)}
@@ -81,7 +82,8 @@ def open_parquet(source: Any, most: int, size: int, span: tuple[int, int] | None
     if heavy:
         if not is_path:
             source.seek(0)
-        file = pa.parquet.ParquetFile(source, memory_map=is_path, metadata=file.metadata, read_dictionary=sorted(heavy))
+        options = {"metadata": file.metadata, "read_dictionary": sorted(heavy), "buffer_size": BUFFER_BYTES}
+        file = pa.parquet.ParquetFile(source, memory_map=is_path, **options)
     return Parquet(file, rows, most)
 
 

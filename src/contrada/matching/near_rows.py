@@ -6,7 +6,8 @@ bound nor packed. The other rows become an ordinary table, which decides about t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 
 from contrada.doors import door
 from contrada.errors import ContradaError, FilterError
+from contrada.formats.message_values import read_message
 from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
+from contrada.geometry import Point, Region
 from contrada.geometry.arrow.mixed import ValueRows, parts_by_crs
 from contrada.halving import in_halves
 from contrada.index.items import boxes_of
-from contrada.matching.batch_reading import as_table
+from contrada.matching.batch_reading import as_table, is_arrow
 from contrada.matching.routing_boxes import is_local
 from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Predicate
@@ -96,14 +99,38 @@ class MessageBoxes:
     @classmethod
     def of_table(cls, messages: Any, attributes: Collection[str]) -> MessageBoxes:
         """Return the boxes of some attributes of an Arrow table of messages; bad values have none."""
-        table = as_table(messages, attributes)
-        columns = {name: parts_by_crs(table.column(name)).parts for name in table.column_names}
-        return cls({name: _joined(boxes_of(part.column) for part in parts) for name, parts in columns.items()})
+        return cls.of_batches([messages], attributes)
+
+    @classmethod
+    def of_batches(cls, batches: Iterable[Any], attributes: Collection[str]) -> MessageBoxes:
+        """Return the boxes of some attributes of lists and Arrow tables of messages; bad messages have none."""
+        found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in attributes}
+        for batch in batches:
+            own = _table_boxes(batch, attributes) if is_arrow(batch) else _list_boxes(batch, attributes)
+            for name, boxes in own:
+                found[name].append(boxes)
+        return cls({name: _joined(boxes) for name, boxes in found.items()})
 
     def meet(self, attribute: str, boxes: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which boxes may meet the region or point that a message has at an attribute."""
         covered = self._covered.get(attribute)
         return np.zeros(len(boxes), bool) if covered is None else covered.meet(boxes)
+
+
+def _table_boxes(messages: Any, attributes: Collection[str]) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    table = as_table(messages, attributes)
+    for name in table.column_names:
+        if name in attributes:
+            yield name, _joined(boxes_of(part.column) for part in parts_by_crs(table.column(name)).parts)
+
+
+def _list_boxes(messages: Any, attributes: Collection[str]) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    for message in messages:
+        with suppress(ContradaError):  # a bad message matches nothing
+            values = read_message(message, attributes.__contains__)
+            for name in attributes:
+                if isinstance(value := values.get(name), Region | Point):
+                    yield name, boxes_of(value._column)
 
 
 def _joined(boxes: Any) -> NDArray[np.float64]:
@@ -125,21 +152,27 @@ class SiftedRows(NamedTuple):
     read: dict[str, list[ValueRows]]  # regions and points of geometry columns
 
 
-def sift_rows(rows: Any, template: Predicate, messages: MessageBoxes) -> SiftedRows:
+def sift_rows(
+    rows: Any, template: Predicate, messages: MessageBoxes, errors: tuple[type[Exception], ...] = (ContradaError,)
+) -> SiftedRows:
     """Check rows for a template, and find the good ones that may lie near a message.
 
-    `rows` are those of `asked_columns`. Reasons are those of `TableBuilder`. Raises CrsError if a column has several
-    coordinate reference systems.
+    `rows` are those of `asked_columns`. Reasons are those of `TableBuilder`; without `errors`, a scalar that cannot be
+    compared raises, as in `subscribe_many`. Raises CrsError if a column has several coordinate reference systems, and
+    FilterError if a column of regions or points is of another type.
     """
     read: dict[str, list[ValueRows]] = {}
     reasons = row_faults(rows, {}, pattern_columns(template), read)
+    for column in (column for part in template for one in part if is_local(one) for column in one.columns):
+        if column.name not in read:
+            raise FilterError(f"column {column.name!r} has no regions or points")
     good = rows_without(rows.num_rows, reasons)
     has_long = False
     scalars = [constraint for part in template for constraint in part if constraint.kind is None]
     if any(constraint.columns for constraint in scalars):
         some = rows.take(good) if reasons else rows
         for part in in_halves(
-            len(good), lambda start, stop: _check_scalars(scalars, some.slice(start, stop - start)), ContradaError
+            len(good), lambda start, stop: _check_scalars(scalars, some.slice(start, stop - start)), errors
         ):
             if part.error is not None:
                 reasons[int(good[part.start])] = str(part.error)

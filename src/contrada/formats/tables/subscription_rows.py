@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -53,14 +53,78 @@ class _KeptRows(Sequence[tuple[str, str, int]]):
         return self._name, "row", int(self._rows[k])
 
 
+class RowBlock(NamedTuple):
+    """Successive rows of a file: columns of a template with `key` and `subscriber`, and all columns as in the file."""
+
+    asked: Any
+    rows: Any
+
+
+def _one_file(source: Source) -> str | os.PathLike[str] | None:
+    """Return the one file of a source; None if there are several, or a pipe, which can be read only once."""
+    files = files_of(source)
+    if len(files) != 1 or not isinstance(files[0], str | os.PathLike) or os.fspath(files[0]) == "-":
+        return None
+    return files[0] if os.path.isfile(files[0]) else None
+
+
+def parquet_rows(source: Source, format: str | None) -> int | None:
+    """Return the number of rows of one Parquet file, as its footer tells; None for any other source."""
+    file = _one_file(source)
+    if file is None:
+        return None
+    with opened(file, format) as ready:
+        if ready.format != "parquet":
+            return None
+        try:
+            return int(pa.parquet.read_metadata(ready.stream).num_rows)
+        except (pa.ArrowException, OSError, ValueError):
+            return None
+
+
+def row_blocks(
+    source: Source, format: str | None, columns: list[str], key: str, subscriber: str, block_rows: int
+) -> Iterator[RowBlock]:
+    """Yield the rows of one file for a template with these columns, in blocks of about `block_rows` but the last.
+
+    Raises FormatError where `whole_table` raises it or rejects rows that cannot be read.
+    """
+    names = {"key": key, "subscriber": subscriber}
+    wanted = {*columns, *names.values()}
+    with opened(files_of(source)[0], format) as ready:
+        tables: list[Any] = []
+        for item in sound_tables(ready, lambda table: attributes_of(table, wanted)):
+            if isinstance(item, Rejected):
+                raise FormatError(item.reason)
+            for start in range(0, item[1].num_rows, block_rows):
+                tables.append(item[2].slice(start, block_rows))
+                if sum(table.num_rows for table in tables) >= block_rows:
+                    yield _block(ready, tables, columns, names)
+                    tables = []
+        if tables:
+            yield _block(ready, tables, columns, names)
+
+
+def _block(ready: OpenFile, tables: list[Any], columns: list[str], names: dict[str, str]) -> RowBlock:
+    """Return tables as one, and in it the columns of a template; raise FormatError if one is missing."""
+    rows = pa.concat_tables(tables)
+    for name in columns:
+        if name not in rows.column_names:
+            shown = ", ".join(rows.column_names)
+            raise FormatError(f"{ready.name}: the template needs column {name!r}; columns: {shown}")
+    chosen = {name: rows.column(name) for name in columns}
+    chosen |= {name: rows.column(own) for name, own in names.items() if own in rows.column_names}
+    return RowBlock(pa.table(chosen), rows)
+
+
 def whole_table(
     source: Source, format: str | None, columns: list[str], patterns: set[str], key: str, subscriber: str
 ) -> SubscriptionTable | None:
     """Read one Parquet or Arrow file for a template with these columns; return None for any other source."""
-    files = files_of(source)
-    if len(files) != 1 or not isinstance(files[0], str | os.PathLike) or not os.path.isfile(files[0]):
-        return None  # a source that is no file, such as a pipe, can be read only once
-    with opened(files[0], format) as ready:
+    file = _one_file(source)
+    if file is None:
+        return None
+    with opened(file, format) as ready:
         if ready.format not in TABLE_FORMATS:
             return None
         return _sifted_file(ready, columns, patterns, {"key": key, "subscriber": subscriber})
@@ -80,14 +144,7 @@ def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names:
             numbers.append(np.arange(first, first + table.num_rows))
     if not tables:
         return SubscriptionTable(pa.table({}), [], rejected)
-    rows = pa.concat_tables(tables)
-    for name in columns:
-        if name not in rows.column_names:
-            shown = ", ".join(rows.column_names)
-            raise FormatError(f"{ready.name}: the template needs column {name!r}; columns: {shown}")
-    chosen = {name: rows.column(name) for name in columns}
-    chosen |= {name: rows.column(own) for name, own in names.items() if own in rows.column_names}
-    whole = pa.table(chosen)
+    whole, rows = _block(ready, tables, columns, names)
     places = np.concatenate(numbers)
     read: dict[str, list[ValueRows]] = {}
     reasons = row_faults(whole, {}, patterns, read)

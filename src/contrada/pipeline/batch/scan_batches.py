@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrada.collecting import freeze_live_objects
-from contrada.errors import CrsError
+from contrada.errors import ContradaError
 from contrada.formats.templates import template_columns
 from contrada.geometry.crs import Crs
 from contrada.matching import ForwardingTable
@@ -94,7 +94,7 @@ def scan_batches(
             rows = rows.append_column("key", pa.array(row_numbers(marks, job.offsets)))
         try:
             sifted = sift_rows(rows, job.template, boxes)
-        except CrsError as error:
+        except ContradaError as error:
             yield _about(writer, ids, ChunkReport(first, len(marks), 0, plain_text(str(error))))
             continue
         yield from _bad_rows(writer, ids, rows, marks, sifted)
