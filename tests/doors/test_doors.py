@@ -12,13 +12,13 @@ from contrada.formats.records import FORMATS
 from effort import examples
 from hostile import processes
 from hostile.__main__ import mutation_inputs
-from hostile.doors import DOORS, uncovered
+from hostile.doors import DOORS, SELF_TEST, uncovered
 from hostile.processes import run_command
 from hostile.runner import Input, Pool, failed, told
 
 # A simulation or an experiment may take minutes on purpose: such commands get their corpus alone.
 WORK = ("contrada overlay", "contrada experiment", "contrada demo", "contrada ingest", "contrada stream")
-CONTENT = [name for name in DOORS if not name.endswith("()") and not name.startswith(WORK)]
+CONTENT = [name for name in DOORS if not name.endswith("()") and not name.startswith((*WORK, SELF_TEST.name))]
 # Doors whose corpora the others share get up to so many inputs here; the rest follows in `make verify`.
 FIRST = (
     "Region.from_", "Point.from_", "PointArray.from_", "RegionArray.from_", "arrow columns", "parse", "message_of",
