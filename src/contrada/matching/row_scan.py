@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError
+from contrada.forking import cached_property
 from contrada.formats.tables.row_files import row_text
 from contrada.formats.tables.subscription_rows import RowBlock
 from contrada.formats.templates import template_columns
