@@ -199,14 +199,11 @@ class CheckedNetwork:
         """Heal everything, run until quiet, and check that all is as it should be."""
         for pair in list(self.cuts):
             self.heal(*pair)
-        for id in self.models:
-            if id not in self.network.brokers:
-                self.restart(id)
         self.network.run()
-        for id in self.models:  # a crash that was to come with the next command
-            if id not in self.network.brokers:
+        while down := self.models.keys() - self.network.brokers.keys():  # crashes may come with the next command
+            for id in sorted(down):
                 self.restart(id)
-        self.network.run()
+            self.network.run()
         self.check()
         self.settled = {*self.live, *(("advertisement", key) for key in self.announced)}
         self.settled |= {("broker", id) for id in self.models}  # one that is added later has been told nothing yet
