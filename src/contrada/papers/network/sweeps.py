@@ -73,7 +73,7 @@ class Sweep:
 
 FULL = Sweep(
     stem="network", workloads=WORKLOADS, brokers=15, subscriptions=2_000, messages=1_000,
-    brokers_axis=(1, 3, 7, 15, 31, 63, 127), shapes_axis=(7, 15, 31), contained_subscriptions=10_000,
+    brokers_axis=(1, 3, 7, 15, 31, 63, 127), shapes_axis=(7, 15, 31, 63, 127), contained_subscriptions=10_000,
     subscriptions_axis=(100, 1_000, 10_000),
     axis_brokers=31, largest=100_000,
 )  # fmt: skip
