@@ -9,11 +9,11 @@ from contrada.broker.entries import Entry
 from contrada.broker.state import State
 from contrada.broker.telling import apply_change
 from contrada.broker.wire import digest_of
-from contrada.cql2.queries import Asked, bound_predicate
+from contrada.cql2.queries import Asked
 from contrada.errors import KeyInUseError, UnknownKeyError
 from contrada.matching.names import Name, check_name
 from contrada.model import Predicate
-from contrada.simplification.simplifying import simplify
+from contrada.simplification.simplifying import compact_predicate
 
 
 class SubscriptionRecord(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True):
 
 def subscribe(state: State, client: str, key: Name, what: Asked) -> None:
     """Add or replace a client's subscription; one that is there already changes nothing."""
-    predicate = simplified(bound_predicate(what))
+    predicate = compact_predicate(what)
     check_name("key", key)
     check_name("client", client)
     digest, interface = digest_of(predicate), state.interface_of_client(client)
@@ -50,15 +50,6 @@ def unsubscribe(state: State, key: Name) -> None:
     if row is None:
         raise UnknownKeyError(f"no subscription has the key {key!r}")
     remove(state, row)
-
-
-def simplified(predicate: Predicate) -> Predicate:
-    """Return a predicate without what is redundant in it; nothing is if each attribute has one constraint."""
-    if len(predicate) == 1:
-        constraints = predicate.filters[0].constraints
-        if len({constraint.attribute for constraint in constraints}) == len(constraints):
-            return predicate
-    return simplify(predicate)
 
 
 def add(state: State, interface: int, theirs: int, digest: int, predicate: Predicate, key: Name | None = None) -> int:
