@@ -98,6 +98,7 @@ def add_advertisement(state: State, advertisement: Advertisement) -> None:
 def keep_advertisement(state: State, advertisement: Advertisement) -> None:
     """Keep an advertisement, a new one or one that has changed."""
     state.advertisements[advertisement.number] = advertisement
+    state.announced_tables.clear()
     owner = state.interfaces[advertisement.interface]
     state.note(AdvertisementRecord(owner, advertisement), "advertisement", advertisement.number)
 
@@ -108,6 +109,7 @@ def forget_advertisement(state: State, number: int) -> None:
     `advertised` of the link that it came from has it no longer.
     """
     gone = state.advertisements.pop(number)
+    state.announced_tables.clear()
     state.note(None, "advertisement", number)
     for link in state.links.values():
         if link.interface != gone.interface:
@@ -120,8 +122,13 @@ def forget_advertisement(state: State, number: int) -> None:
 
 
 def advertised_table(state: State, interface: int | None) -> ForwardingTable:
-    """Return a table of what a client has advertised; without a client, of what all clients have."""
-    table = ForwardingTable()
+    """Return a table of what a client has advertised; without a client, of what all clients have.
+
+    It is kept until an advertisement comes or goes.
+    """
+    if interface in state.announced_tables:
+        return state.announced_tables[interface]
+    table = state.announced_tables[interface] = ForwardingTable()
     for advertisement in state.advertisements.values():
         if advertisement.theirs < 0 and interface in (None, advertisement.interface):
             table.subscribe(0, advertisement.predicate)

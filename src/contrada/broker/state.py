@@ -14,6 +14,7 @@ from contrada.broker.link import Link, Phase
 from contrada.broker.messages import Messages
 from contrada.broker.seen import SeenIds
 from contrada.matching.names import Name
+from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 
 INCARNATION_BITS = 30  # a number has these bits of its broker's incarnation, then COUNTER_BITS
@@ -60,6 +61,7 @@ class State:
         self.rows: dict[Name, int] = {}  # of clients' subscriptions, by key
         self.advertisements: dict[int, Advertisement] = {}
         self.advertised: dict[Name, int] = {}  # numbers of clients' advertisements, by key
+        self.announced_tables: dict[int | None, ForwardingTable] = {}  # by interface, while advertisements stay
         self.seen = seen
         self.expected: set[str] = set()  # neighbours that have not told yet what a lost state held
         self.held: dict[int, HeldMessages] = {}  # messages that wait for them, in the order of arrival

@@ -1,0 +1,30 @@
+"""Advertisements at one broker: a publisher's messages go on only if they satisfy what it has announced."""
+
+import pyarrow as pa
+
+from contrada.broker import Broker, Deliver, RejectedMessages
+
+
+def sent(broker, sizes, ids, publisher):
+    """What a client gets of a batch, and the rows that the publisher gets back."""
+    effects = broker.publish(pa.table({"size": sizes}), ids, publisher)
+    delivered = [id for effect in effects if isinstance(effect, Deliver) for id in effect.ids]
+    rejected = [item.row for effect in effects if isinstance(effect, RejectedMessages) for item in effect.rows]
+    return delivered, rejected
+
+
+def test_what_a_publisher_may_send_follows_its_advertisements():
+    broker = Broker("b", incarnation=1, advertises=True)
+    broker.subscribe("ann", "all", "size >= 0")
+    broker.advertise("pia", "small", "size < 3")
+    broker.advertise("ole", "large", "size > 7")
+    assert sent(broker, [1, 5, 9], ["a1", "a2", "a3"], "pia") == (["a1"], [1, 2])
+    assert sent(broker, [1, 5, 9], ["b1", "b2", "b3"], "ole") == (["b3"], [0, 1])
+    assert sent(broker, [1, 5, 9], ["c1", "c2", "c3"], None) == (["c1", "c3"], [1])
+    broker.advertise("pia", "small", "size < 6")
+    assert sent(broker, [1, 5, 9], ["d1", "d2", "d3"], "pia") == (["d1", "d2"], [2])
+    assert sent(broker, [1, 5, 9], ["e1", "e2", "e3"], None) == (["e1", "e2", "e3"], [])
+    broker.unadvertise("small")
+    assert sent(broker, [1, 5, 9], ["f1", "f2", "f3"], "pia") == ([], [0, 1, 2])
+    assert sent(broker, [1, 5, 9], ["g1", "g2", "g3"], None) == (["g3"], [0, 1])
+    assert sent(broker, [9], ["h"], "unknown") == ([], [0])
