@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from contrada.broker.effects import Effect, Persist, RecordKey, Send
-from contrada.broker.entries import Entries
+from contrada.broker.entries import Entries, Entry
 from contrada.broker.forwarding import LinkOptions, forwarding_of
 from contrada.broker.frames import Frame, LinkCommand, Publish, Refuse
 from contrada.broker.link import Link, Phase
 from contrada.broker.messages import Messages
 from contrada.broker.seen import SeenIds
+from contrada.errors import KeyInUseError
 from contrada.matching.names import Name
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
@@ -46,6 +47,18 @@ class HeldMessages(msgspec.Struct, frozen=True):
 
     neighbour: str | None
     messages: Messages
+
+
+def is_unchanged(old: Entry | Advertisement | None, interface: int, digest: int, name: str) -> bool:
+    """Return True if a client repeats what its key stands for; raise KeyInUseError if the key is another client's.
+
+    `old` is what the key stands for, None if nothing; `name` is its name in the error.
+    """
+    if old is None:
+        return False
+    if old.interface != interface:
+        raise KeyInUseError(f"another client has {name}")
+    return old.digest == digest
 
 
 class State:

@@ -6,11 +6,11 @@ import msgspec
 
 from contrada.broker.advertising import concerns
 from contrada.broker.entries import Entry
-from contrada.broker.state import State
+from contrada.broker.state import State, is_unchanged
 from contrada.broker.telling import apply_change
 from contrada.broker.wire import digest_of
 from contrada.cql2.queries import Asked
-from contrada.errors import KeyInUseError, UnknownKeyError
+from contrada.errors import UnknownKeyError
 from contrada.matching.names import Name, check_name
 from contrada.model import Predicate
 from contrada.simplification.simplifying import compact_predicate
@@ -32,12 +32,9 @@ def subscribe(state: State, client: str, key: Name, what: Asked) -> None:
     check_name("client", client)
     digest, interface = digest_of(predicate), state.interface_of_client(client)
     old = state.rows.get(key)
-    if old is not None:
-        entry = state.entries[old]
-        if entry.interface != interface:
-            raise KeyInUseError(f"another client has a subscription with the key {key!r}")
-        if entry.digest == digest:
-            return
+    known = None if old is None else state.entries[old]
+    if is_unchanged(known, interface, digest, f"a subscription with the key {key!r}"):
+        return
     row = add(state, interface, -1, digest, predicate, key)
     state.rows[key] = row
     if old is not None:

@@ -1,8 +1,10 @@
-"""Advertisements at one broker: a publisher's messages go on only if they satisfy what it has announced."""
+"""Clients at one broker: keys belong to one of them, and with advertisements they publish what they announced."""
 
 import pyarrow as pa
+import pytest
 
 from contrada.broker import Broker, Deliver, RejectedMessages
+from contrada.errors import KeyInUseError
 
 
 def sent(broker, sizes, ids, publisher):
@@ -28,3 +30,14 @@ def test_what_a_publisher_may_send_follows_its_advertisements():
     assert sent(broker, [1, 5, 9], ["f1", "f2", "f3"], "pia") == ([], [0, 1, 2])
     assert sent(broker, [1, 5, 9], ["g1", "g2", "g3"], None) == (["g3"], [0, 1])
     assert sent(broker, [9], ["h"], "unknown") == ([], [0])
+
+
+def test_a_key_belongs_to_one_client():
+    broker = Broker("b", incarnation=1, advertises=True)
+    for add, name in ((broker.subscribe, "a subscription"), (broker.advertise, "an advertisement")):
+        assert add("ann", "k", "size > 1")
+        assert add("ann", "k", "size > 1") == []
+        with pytest.raises(KeyInUseError, match=f"another client has {name} with the key 'k'"):
+            add("bob", "k", "size > 1")
+        assert add("ann", "k", "size > 2")
+    assert len(broker) == 1
