@@ -228,9 +228,9 @@ def _in_step(state: State, link: Link, _: frames.InStep) -> None:
 
 
 def _publish(state: State, link: Link, command: frames.Publish) -> None:
-    if len(command.ids) != command.messages.num_rows:
-        raise BrokerError(f"publish: {len(command.ids)} ids for {command.messages.num_rows} messages")
-    routing.take(state, link, Messages(command.ids, command.messages))
+    if len(command.ids) != len(command.messages):
+        raise BrokerError(f"publish: {len(command.ids)} ids for {len(command.messages)} messages")
+    routing.take(state, link, Messages(command.ids, command.messages.batch))
 
 
 _SIGNALS: dict[type[Any], Callable[[State, Link, Any], None]] = {

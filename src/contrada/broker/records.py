@@ -73,9 +73,10 @@ def _restore_subscriptions(state: State, parts: Parts) -> dict[int, tuple[int, P
         link = state.links.get(record.owner) if record.key is None else None
         interface = state.interface_of_client(record.owner) if link is None else link.interface
         found[number] = interface, record.predicate
-        row = state.entries.add(Entry(number, record.digest, theirs.get(number, -1), interface), record.predicate)
+        entry = Entry(number, record.digest, theirs.get(number, -1), interface)
+        row = state.entries.add(entry, record.predicate, record.key)
         if link is None:
-            state.rows[record.key], state.entries.keys[row] = row, record.key
+            state.rows[record.key] = row
         else:
             link.rows[theirs[number]] = row
     state.entries.pack()

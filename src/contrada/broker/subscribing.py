@@ -52,9 +52,7 @@ def unsubscribe(state: State, key: Name) -> None:
 def add(state: State, interface: int, theirs: int, digest: int, predicate: Predicate, key: Name | None = None) -> int:
     """Add a subscription, tell the neighbours that it concerns, and return its row."""
     number = state.new_number()
-    row = state.entries.add(Entry(number, digest, theirs, interface), predicate)
-    if key is not None:
-        state.entries.keys[row] = key
+    row = state.entries.add(Entry(number, digest, theirs, interface), predicate, key)
     state.note(SubscriptionRecord(state.interfaces[interface], key, digest, predicate), "subscription", number)
     for link in state.links.values():
         if link.interface != interface and concerns(state, link, predicate):
