@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from contrada import Region
 from contrada.broker import Broker, Deliver, RejectedMessages
 from contrada.errors import KeyInUseError
 
@@ -41,3 +42,15 @@ def test_a_key_belongs_to_one_client():
             add("bob", "k", "size > 1")
         assert add("ann", "k", "size > 2")
     assert len(broker) == 1
+
+
+def test_rejected_rows_are_those_of_the_publisher():
+    """Rows count in the batch that was published, also if earlier rows were left out of it."""
+    broker = Broker("b", incarnation=1, advertises=True)
+    broker.subscribe("ann", "near", "S_INTERSECTS(area, BBOX(0, 0, 1, 1))")
+    broker.advertise("pia", "small", "size < 3")
+    table = pa.table({"size": [9, 1, 1], "area": pa.array([b"bad", Region.box(0, 0, 1, 1).to_wkb(), b"bad"])})
+    effects = broker.publish(table, ["a", "b", "c"], "pia")
+    rejected = [item.row for effect in effects if isinstance(effect, RejectedMessages) for item in effect.rows]
+    delivered = [effect.ids for effect in effects if isinstance(effect, Deliver)]
+    assert (rejected, delivered) == ([0, 2], [("b",)])

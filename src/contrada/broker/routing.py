@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,31 +25,43 @@ from contrada.matching.answer import ManyMatches
 
 def publish(state: State, publisher: str | None, messages: Messages) -> None:
     """Route a client's messages; with advertisements only those that it has announced."""
+    places: Sequence[int] = range(len(messages.ids))
     if state.advertises:
-        messages = _announced(state, publisher, messages)
-    take(state, None, messages, publisher)
+        places = _announced(state, publisher, messages)
+        messages = messages.chosen(np.array(places, np.int64))
+    take(state, None, messages, publisher, places)
 
 
-def _announced(state: State, publisher: str | None, messages: Messages) -> Messages:
-    """Return the messages that satisfy an advertisement of their publisher; the others are rejected."""
+def _announced(state: State, publisher: str | None, messages: Messages) -> Sequence[int]:
+    """Return which messages satisfy an advertisement of their publisher; the others are rejected."""
     interface = None if publisher is None else state.clients.get(publisher, -1)
     answer = advertised_table(state, interface).match_many(messages.columns)
     is_announced = np.diff(answer.offsets) > 0
     if is_announced.all():
-        return messages
+        return range(len(messages.ids))
     known = {item.row: item for item in answer.rejected}
     reason = "the publisher has no advertisement that the message satisfies"
     rows = np.flatnonzero(~is_announced).tolist()
     bad = tuple(known.get(row) or Rejection(row, reason, FaultCode.VALUE) for row in rows)
     state.add_effect(RejectedMessages(publisher, bad))
-    return messages.chosen(np.flatnonzero(is_announced))
+    kept: list[int] = np.flatnonzero(is_announced).tolist()
+    return kept
 
 
-def take(state: State, link: Link | None, messages: Messages, publisher: str | None = None) -> None:
-    """Route messages from a neighbour, or from a client; while this broker does not know whom to, keep them."""
+def take(
+    state: State,
+    link: Link | None,
+    messages: Messages,
+    publisher: str | None = None,
+    places: Sequence[int] | None = None,
+) -> None:
+    """Route messages from a neighbour, or from a client; while this broker does not know whom to, keep them.
+
+    `places` are the rows that the messages had in the publisher's batch, by default those that they have here.
+    """
     is_released = not state.expected if link is None else state.is_released(link)
     if is_released:
-        _route(state, link, messages, publisher)
+        _route(state, link, messages, publisher, range(len(messages.ids)) if places is None else places)
         return
     state.hold(None if link is None else link.name, messages)
 
@@ -62,7 +74,7 @@ def release(state: State) -> None:
         take(state, None if neighbour is None else state.links.get(neighbour), messages)
 
 
-def _route(state: State, origin: Link | None, messages: Messages, publisher: str | None) -> None:
+def _route(state: State, origin: Link | None, messages: Messages, publisher: str | None, places: Sequence[int]) -> None:
     """Match messages that are new here, and send them where they are wanted."""
     fresh = state.seen.fresh(messages.ids)
     if not fresh:
@@ -73,12 +85,11 @@ def _route(state: State, origin: Link | None, messages: Messages, publisher: str
     try:
         answer = state.entries.match(messages.columns)
     except ContradaError as error:  # of the batch as a whole
-        state.add_effect(
-            RejectedMessages(publisher, tuple(Rejection(row, str(error), FaultCode.VALUE) for row in fresh))
-        )
+        bad = tuple(Rejection(places[row], str(error), FaultCode.VALUE) for row in fresh)
+        state.add_effect(RejectedMessages(publisher, bad))
         return
     if answer.rejected:
-        bad = tuple(item._replace(row=fresh[item.row]) for item in answer.rejected)
+        bad = tuple(item._replace(row=places[fresh[item.row]]) for item in answer.rejected)
         state.add_effect(RejectedMessages(publisher, bad))
     if len(answer.rows):
         _send(state, origin, messages, answer)
