@@ -24,6 +24,7 @@ from contrada.broker.frames import (
     Unreach,
     Unsubscribe,
 )
+from contrada.broker.messages import MessageRows
 from contrada.broker.simulation.simulator import NetworkSimulator
 from contrada.broker.simulation.topologies import chain
 from contrada.broker.wire import decode, digest_of, encode
@@ -124,8 +125,8 @@ BAD = {
     "a second hello": lambda n, known, sent: LinkHello(1, "b0", 1, 2, 0, 0, 0, (("b0",),)),
     "an empty path": lambda n, known, sent: Reach(n, ((),)),
     "a path of somebody else": lambda n, known, sent: Reach(n, (("b9", "b8"),)),
-    "more ids than messages": lambda n, known, sent: Publish(n, ("x", "y", "z"), ROWS),
-    "an empty id": lambda n, known, sent: Publish(n, ("", "y"), ROWS),
+    "more ids than messages": lambda n, known, sent: Publish(n, ("x", "y", "z"), MessageRows(ROWS)),
+    "an empty id": lambda n, known, sent: Publish(n, ("", "y"), MessageRows(ROWS)),
     "no Arrow": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=b"nothing"),
     "nothing in place of Arrow": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=None),
     "Arrow without rows": lambda n, known, sent: raw("Publish", number=n, ids=[], messages=stream(ROWS.schema)),
@@ -171,7 +172,7 @@ def test_a_bad_frame_closes_the_link_and_changes_nothing(name):
         lambda n, known: InStep(n),
         lambda n, known: Unsubscribe(n, known),
         lambda n, known: Subscribe(n, 5, PREDICATE, 6),
-        lambda n, known: Publish(n, ("x", "y"), ROWS),
+        lambda n, known: Publish(n, ("x", "y"), MessageRows(ROWS)),
         lambda n, known: InStep(-n),
     ],
 )

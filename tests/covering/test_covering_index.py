@@ -316,6 +316,9 @@ def test_errors_name_the_key():
         index.unsubscribe("other")
     with pytest.raises(ct.FilterError, match="key: need a str or int"):
         index.subscribe(True, "x > 1")
+    for template in (ct.parse("size > $least"), ct.parse("size > $least").filters[0]):
+        with pytest.raises(ct.FilterError, match="least is a column of a template"):
+            index.subscribe("other", template)
     with pytest.raises(ct.LanguageError):
         index.subscribe("bad", "x >")
     assert len(index) == 1

@@ -6,11 +6,11 @@ import msgspec
 
 from contrada.broker.frames import Advertise
 from contrada.broker.link import Link
-from contrada.broker.state import Advertisement, State
+from contrada.broker.state import Advertisement, State, is_unchanged
 from contrada.broker.telling import apply_change
 from contrada.broker.wire import digest_of
 from contrada.cql2.queries import Asked, bound_predicate
-from contrada.errors import BrokerError, KeyInUseError, UnknownKeyError
+from contrada.errors import BrokerError, UnknownKeyError
 from contrada.matching.names import Name, check_name
 from contrada.matching.table import ForwardingTable
 from contrada.model import Filter, Predicate
@@ -58,11 +58,9 @@ def advertise(state: State, client: str, key: Name, what: Asked) -> None:
     check_name("client", client)
     interface, digest = state.interface_of_client(client), digest_of(predicate, is_advertisement=True)
     old = state.advertised.get(key)
-    if old is not None:
-        if state.advertisements[old].interface != interface:
-            raise KeyInUseError(f"another client has an advertisement with the key {key!r}")
-        if state.advertisements[old].digest == digest:
-            return
+    known = None if old is None else state.advertisements[old]
+    if is_unchanged(known, interface, digest, f"an advertisement with the key {key!r}"):
+        return
     number = state.new_number()
     add_advertisement(state, Advertisement(number, interface, predicate, digest, key=key))
     state.advertised[key] = number
@@ -98,6 +96,7 @@ def add_advertisement(state: State, advertisement: Advertisement) -> None:
 def keep_advertisement(state: State, advertisement: Advertisement) -> None:
     """Keep an advertisement, a new one or one that has changed."""
     state.advertisements[advertisement.number] = advertisement
+    state.announced_tables.clear()
     owner = state.interfaces[advertisement.interface]
     state.note(AdvertisementRecord(owner, advertisement), "advertisement", advertisement.number)
 
@@ -108,6 +107,7 @@ def forget_advertisement(state: State, number: int) -> None:
     `advertised` of the link that it came from has it no longer.
     """
     gone = state.advertisements.pop(number)
+    state.announced_tables.clear()
     state.note(None, "advertisement", number)
     for link in state.links.values():
         if link.interface != gone.interface:
@@ -120,8 +120,13 @@ def forget_advertisement(state: State, number: int) -> None:
 
 
 def advertised_table(state: State, interface: int | None) -> ForwardingTable:
-    """Return a table of what a client has advertised; without a client, of what all clients have."""
-    table = ForwardingTable()
+    """Return a table of what a client has advertised; without a client, of what all clients have.
+
+    It is kept until an advertisement comes or goes.
+    """
+    if interface in state.announced_tables:
+        return state.announced_tables[interface]
+    table = state.announced_tables[interface] = ForwardingTable()
     for advertisement in state.advertisements.values():
         if advertisement.theirs < 0 and interface in (None, advertisement.interface):
             table.subscribe(0, advertisement.predicate)

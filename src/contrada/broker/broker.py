@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from contrada.arguments import checks_methods
 from contrada.broker import advertising, connecting, frames, routing, subscribing, taking
-from contrada.broker.effects import CloseLink, Effect, RecordKey
+from contrada.broker.effects import Effect, RecordKey
 from contrada.broker.forwarding import LinkOptions
 from contrada.broker.link import Link, Phase
 from contrada.broker.messages import Messages
@@ -189,19 +189,13 @@ class Broker:
         if isinstance(frame, frames.LinkHello):
             connecting.greet(state, link, frame)
         elif isinstance(frame, frames.Close):
-            self._closed(link, frame)
+            connecting.take_close(state, link, frame)
         elif link.phase is not Phase.UP:
             raise BrokerError("a frame before the greeting")
         elif isinstance(frame, frames.LinkCommand):
             self._take_command(link, frame)
         else:
             _SIGNALS[type(frame)](state, link, frame)
-
-    def _closed(self, link: Link, frame: frames.Close) -> None:
-        self._state.add_effect(CloseLink(link.name, frame.reason, frame.removed))
-        link.forget_connection()
-        if frame.removed:
-            connecting.forget_link(self._state, link)
 
     def _take_command(self, link: Link, command: frames.LinkCommand) -> None:
         """Take the next command of a neighbour; one that was taken before changes nothing."""
@@ -234,9 +228,9 @@ def _in_step(state: State, link: Link, _: frames.InStep) -> None:
 
 
 def _publish(state: State, link: Link, command: frames.Publish) -> None:
-    if len(command.ids) != command.messages.num_rows:
-        raise BrokerError(f"publish: {len(command.ids)} ids for {command.messages.num_rows} messages")
-    routing.take(state, link, Messages(command.ids, command.messages))
+    if len(command.ids) != len(command.messages):
+        raise BrokerError(f"publish: {len(command.ids)} ids for {len(command.messages)} messages")
+    routing.take(state, link, Messages(command.ids, command.messages.batch))
 
 
 _SIGNALS: dict[type[Any], Callable[[State, Link, Any], None]] = {

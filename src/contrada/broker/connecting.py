@@ -214,15 +214,21 @@ def answer(state: State, link: Link) -> None:
 
 def close(state: State, link: Link, reason: str, removed: bool = False) -> None:
     """Close a link with a reason; with `removed` for good."""
+    frame = frames.Close(reason, removed)
     if link.phase is not Phase.DOWN:
-        state.send(link, frames.Close(reason, removed))
-    state.add_effect(CloseLink(link.name, reason, removed))
+        state.send(link, frame)
+    take_close(state, link, frame)
+
+
+def take_close(state: State, link: Link, frame: frames.Close) -> None:
+    """Close the connection that a Close frame ended, whichever side sent it; with `removed` forget the link."""
+    state.add_effect(CloseLink(link.name, frame.reason, frame.removed))
     link.forget_connection()
-    if removed:
-        forget_link(state, link)
+    if frame.removed:
+        _forget_link(state, link)
 
 
-def forget_link(state: State, link: Link) -> None:
+def _forget_link(state: State, link: Link) -> None:
     """Forget a neighbour and everything that came from it."""
     forget_paths(state, link, list(link.paths))
     del state.links[link.name]

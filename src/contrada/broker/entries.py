@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,25 +38,29 @@ class Entries:
         # By row. While one of them is shared with NumPy it cannot grow.
         self._numbers, self._digests, self._theirs = array("q"), array("q"), array("q")
         self._interfaces = array("i")
-        self.keys: dict[int, Name] = {}  # of clients' subscriptions, by row
+        self.keys: list[Any] = []  # of clients' subscriptions, None for those of neighbours
 
     def __len__(self) -> int:
         return len(self._table)
 
-    def add(self, entry: Entry, predicate: Predicate) -> int:
-        """Add a subscription and return its row; an error of the table changes nothing."""
+    def add(self, entry: Entry, predicate: Predicate, key: Name | None = None) -> int:
+        """Add a subscription, with the key if a client gave one, and return its row.
+
+        An error of the table changes nothing.
+        """
         row = self._table.subscribe(entry.interface, predicate)
         assert row == len(self._numbers), "default keys are rows"
         self._numbers.append(entry.number)
         self._digests.append(entry.digest)
         self._theirs.append(entry.theirs)
         self._interfaces.append(entry.interface)
+        self.keys.append(key)
         return row
 
     def remove(self, row: int) -> None:
         """Remove a subscription."""
         self._table.unsubscribe(row)
-        self.keys.pop(row, None)
+        self.keys[row] = None
 
     def __getitem__(self, row: int) -> Entry:
         return Entry(self._numbers[row], self._digests[row], self._theirs[row], self._interfaces[row])

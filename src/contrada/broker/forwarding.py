@@ -49,9 +49,6 @@ class Forwarding(Protocol):
     def told(self) -> Iterator[tuple[int, Predicate]]:
         """Yield id and predicate of everything that the neighbour is told about."""
 
-    def is_told(self, id: int) -> bool:
-        """Return True if the neighbour is told about `id`."""
-
     def members(self, id: int) -> tuple[int, ...]:
         """Return the subscriptions for which the neighbour is told about `id`."""
 
@@ -83,10 +80,6 @@ class Flooding:
     def told(self) -> Iterator[tuple[int, Predicate]]:
         """Yield every subscription."""
         yield from self._predicates.items()
-
-    def is_told(self, id: int) -> bool:
-        """Return True for every subscription."""
-        return id in self._predicates
 
     def members(self, id: int) -> tuple[int, ...]:
         """Return the subscription itself."""
@@ -135,10 +128,6 @@ class Covering:
         for number in _numbers(self._index.forwarded):
             yield number, self._index.predicate(number)
 
-    def is_told(self, id: int) -> bool:
-        """Return True for a subscription that is forwarded."""
-        return id in self._index and self._index.is_forwarded(id)
-
     def members(self, id: int) -> tuple[int, ...]:
         """Return the subscription itself."""
         return (id,)
@@ -180,10 +169,6 @@ class Merging(Covering):
     def told(self) -> Iterator[tuple[int, Predicate]]:
         """Yield the merged and unmerged filters that are forwarded."""
         yield from self._merger.forwarded.items()
-
-    def is_told(self, id: int) -> bool:
-        """Return True for a filter that is forwarded."""
-        return id in self._merger.forwarded
 
     def members(self, id: int) -> tuple[int, ...]:
         """Return the subscriptions that a filter was merged from."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 import msgspec
-import pyarrow as pa
 
+from contrada.broker.messages import MessageRows
 from contrada.model import Predicate
 
 VERSION = 1
@@ -129,7 +129,7 @@ class Publish(LinkCommand, frozen=True):
     """Messages in columns, one row for each id."""
 
     ids: tuple[MessageId, ...]
-    messages: pa.RecordBatch
+    messages: MessageRows
 
 
 AnyCommand: TypeAlias = Subscribe | Advertise | Unsubscribe | Rename | InStep | Refuse | Reach | Unreach | Publish

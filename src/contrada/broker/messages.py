@@ -5,10 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from contrada.errors import FormatError
+from contrada.formats.tables.rows import table_of
 from contrada.matching.batch_reading import is_arrow
+
+
+class MessageRows:
+    """Rows of a batch of messages, copied out of it when `batch` is first read: by the host that encodes them.
+
+    A broker that passes messages on reads none of their columns, and to copy 10 of 100 rows takes about a seventh of
+    the time that matching them takes. Until the copy is made the whole batch stays in memory.
+
+    >>> rows = MessageRows(pa.record_batch({"size": [4, 5, 6]}), np.array([0, 2]))
+    >>> len(rows), rows.batch["size"].to_pylist()
+    (2, [4, 6])
+    """
+
+    __slots__ = ("_chosen",)
+
+    def __init__(self, batch: pa.RecordBatch, rows: NDArray[np.int64] | None = None) -> None:
+        is_part = rows is not None and len(rows) < batch.num_rows
+        self._chosen = batch, rows if is_part else None  # one attribute: no thread sees a copy together with rows
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The rows as a batch."""
+        batch, rows = self._chosen
+        if rows is not None:
+            batch = batch.take(pa.array(rows))
+            self._chosen = batch, None
+        return batch
+
+    def __len__(self) -> int:
+        batch, rows = self._chosen
+        return batch.num_rows if rows is None else len(rows)
 
 
 class Messages(NamedTuple):
@@ -23,23 +57,27 @@ class Messages(NamedTuple):
         if isinstance(messages, pa.RecordBatch):
             batch = messages
         elif is_arrow(messages):
-            table = pa.table(messages)
+            table = table_of(messages)
             batches = table.to_batches()
             batch = batches[0] if len(batches) == 1 else _joined(table)
         else:
             raise FormatError(f"publish: need messages in an Arrow table, got {type(messages).__name__}")
-        if not all(id and type(id) is str for id in ids):
+        if not (set(map(type, ids)) <= {str} and all(ids)):
             place, id = next((place, id) for place, id in enumerate(ids) if not (id and type(id) is str))
             raise FormatError(f"publish: id {place}: need a text that is not empty, got {id!r:.60}")
         if len(ids) != batch.num_rows:
             raise FormatError(f"publish: {len(ids)} ids for {batch.num_rows} messages")
         return cls(tuple(ids), batch)
 
-    def chosen(self, rows: Sequence[int]) -> Messages:
+    def chosen(self, rows: NDArray[np.int64]) -> Messages:
         """Return some of the messages, by rising rows."""
         if len(rows) == len(self.ids):
             return self
-        return Messages(tuple(self.ids[row] for row in rows), self.columns.take(pa.array(rows, pa.int64())))
+        return Messages(self.ids_of(rows), MessageRows(self.columns, rows).batch)
+
+    def ids_of(self, rows: NDArray[np.int64]) -> tuple[str, ...]:
+        """Return the ids of some of the messages."""
+        return tuple([self.ids[row] for row in rows.tolist()])
 
 
 def _joined(table: pa.Table) -> pa.RecordBatch:

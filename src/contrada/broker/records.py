@@ -36,10 +36,10 @@ def restored(records: Mapping[RecordKey, Any], window: int, advertises: bool) ->
     state.counter, state.expected = own.counter, set(own.expected)
     for (name,), record in sorted(parts["link"].items(), key=lambda item: item[1].interface):
         _restore_link(state, name, record, parts)
-    predicates = _restore_subscriptions(state, parts)
+    subscriptions = _restore_subscriptions(state, parts)
     _restore_advertisements(state, parts)
     for link in state.links.values():
-        _restore_forwarding(state, link, predicates, {id for name, id in parts["forwarded"] if name == link.name})
+        _restore_forwarding(state, link, subscriptions, {id for name, id in parts["forwarded"] if name == link.name})
     for (number,), ids in sorted(parts["seen"].items()):
         state.seen.add(ids, number)
     state.held = {place: held for (place,), held in sorted(parts["held"].items())}
@@ -65,21 +65,22 @@ def _of_link(records: Mapping[Any, Any], name: str) -> list[tuple[int, Any]]:
     )
 
 
-def _restore_subscriptions(state: State, parts: Parts) -> dict[int, Predicate]:
-    """Restore the table; return the predicates by number."""
+def _restore_subscriptions(state: State, parts: Parts) -> dict[int, tuple[int, Predicate]]:
+    """Restore the table; return interfaces and predicates by number."""
     theirs = {number: id for (_, id), number in parts["theirs"].items()}
-    predicates = {}
+    found = {}
     for (number,), record in sorted(parts["subscription"].items()):
-        predicates[number] = record.predicate
         link = state.links.get(record.owner) if record.key is None else None
         interface = state.interface_of_client(record.owner) if link is None else link.interface
-        row = state.entries.add(Entry(number, record.digest, theirs.get(number, -1), interface), record.predicate)
+        found[number] = interface, record.predicate
+        entry = Entry(number, record.digest, theirs.get(number, -1), interface)
+        row = state.entries.add(entry, record.predicate, record.key)
         if link is None:
-            state.rows[record.key], state.entries.keys[row] = row, record.key
+            state.rows[record.key] = row
         else:
             link.rows[theirs[number]] = row
     state.entries.pack()
-    return predicates
+    return found
 
 
 def _restore_advertisements(state: State, parts: Parts) -> None:
@@ -95,17 +96,18 @@ def _restore_advertisements(state: State, parts: Parts) -> None:
         state.advertisements[number] = structs.replace(advertisement, interface=interface)
 
 
-def _restore_forwarding(state: State, link: Link, predicates: Mapping[int, Predicate], told: set[int]) -> None:
+def _restore_forwarding(
+    state: State, link: Link, subscriptions: Mapping[int, tuple[int, Predicate]], told: set[int]
+) -> None:
     """Restore what concerns a neighbour and what it was told.
 
     What was told comes first, then the rest, each in the order of arrival: then the same subscriptions cover the same
     others as before. Should there be a difference all the same, the neighbour is told.
     """
-    rows = {number: row for number in predicates if (row := state.entries.row_of(number)) is not None}
     concerned = {
-        number: predicates[number]
-        for number, row in rows.items()
-        if state.entries[row].interface != link.interface and concerns(state, link, predicates[number])
+        number: predicate
+        for number, (interface, predicate) in subscriptions.items()
+        if interface != link.interface and concerns(state, link, predicate)
     }
     announced = {
         number: advertisement.predicate

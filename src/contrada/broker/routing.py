@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
 from contrada.broker.advertising import advertised_table
 from contrada.broker.connecting import compare
 from contrada.broker.effects import Deliver, RejectedMessages
 from contrada.broker.frames import Publish
 from contrada.broker.link import Link
-from contrada.broker.messages import Messages
+from contrada.broker.messages import MessageRows, Messages
 from contrada.broker.state import State
 from contrada.errors import ContradaError
 from contrada.geometry import Rejection
@@ -22,31 +25,43 @@ from contrada.matching.answer import ManyMatches
 
 def publish(state: State, publisher: str | None, messages: Messages) -> None:
     """Route a client's messages; with advertisements only those that it has announced."""
+    places: Sequence[int] = range(len(messages.ids))
     if state.advertises:
-        messages = _announced(state, publisher, messages)
-    take(state, None, messages, publisher)
+        places = _announced(state, publisher, messages)
+        messages = messages.chosen(np.array(places, np.int64))
+    take(state, None, messages, publisher, places)
 
 
-def _announced(state: State, publisher: str | None, messages: Messages) -> Messages:
-    """Return the messages that satisfy an advertisement of their publisher; the others are rejected."""
+def _announced(state: State, publisher: str | None, messages: Messages) -> Sequence[int]:
+    """Return which messages satisfy an advertisement of their publisher; the others are rejected."""
     interface = None if publisher is None else state.clients.get(publisher, -1)
     answer = advertised_table(state, interface).match_many(messages.columns)
     is_announced = np.diff(answer.offsets) > 0
     if is_announced.all():
-        return messages
+        return range(len(messages.ids))
     known = {item.row: item for item in answer.rejected}
     reason = "the publisher has no advertisement that the message satisfies"
     rows = np.flatnonzero(~is_announced).tolist()
     bad = tuple(known.get(row) or Rejection(row, reason, FaultCode.VALUE) for row in rows)
     state.add_effect(RejectedMessages(publisher, bad))
-    return messages.chosen(np.flatnonzero(is_announced).tolist())
+    kept: list[int] = np.flatnonzero(is_announced).tolist()
+    return kept
 
 
-def take(state: State, link: Link | None, messages: Messages, publisher: str | None = None) -> None:
-    """Route messages from a neighbour, or from a client; while this broker does not know whom to, keep them."""
+def take(
+    state: State,
+    link: Link | None,
+    messages: Messages,
+    publisher: str | None = None,
+    places: Sequence[int] | None = None,
+) -> None:
+    """Route messages from a neighbour, or from a client; while this broker does not know whom to, keep them.
+
+    `places` are the rows that the messages had in the publisher's batch, by default those that they have here.
+    """
     is_released = not state.expected if link is None else state.is_released(link)
     if is_released:
-        _route(state, link, messages, publisher)
+        _route(state, link, messages, publisher, range(len(messages.ids)) if places is None else places)
         return
     state.hold(None if link is None else link.name, messages)
 
@@ -59,45 +74,72 @@ def release(state: State) -> None:
         take(state, None if neighbour is None else state.links.get(neighbour), messages)
 
 
-def _route(state: State, origin: Link | None, messages: Messages, publisher: str | None) -> None:
+def _route(state: State, origin: Link | None, messages: Messages, publisher: str | None, places: Sequence[int]) -> None:
     """Match messages that are new here, and send them where they are wanted."""
     fresh = state.seen.fresh(messages.ids)
     if not fresh:
         return
-    messages = messages.chosen(fresh)
+    if len(fresh) < len(messages.ids):
+        messages = messages.chosen(np.array(fresh))
     _note_seen(state, messages.ids)
     try:
         answer = state.entries.match(messages.columns)
     except ContradaError as error:  # of the batch as a whole
-        state.add_effect(
-            RejectedMessages(publisher, tuple(Rejection(row, str(error), FaultCode.VALUE) for row in fresh))
-        )
+        bad = tuple(Rejection(places[row], str(error), FaultCode.VALUE) for row in fresh)
+        state.add_effect(RejectedMessages(publisher, bad))
         return
     if answer.rejected:
-        rows = tuple(item._replace(row=fresh[item.row]) for item in answer.rejected)
-        state.add_effect(RejectedMessages(publisher, rows))
-    if not len(answer.rows):
-        return
+        bad = tuple(item._replace(row=places[fresh[item.row]]) for item in answer.rejected)
+        state.add_effect(RejectedMessages(publisher, bad))
+    if len(answer.rows):
+        _send(state, origin, messages, answer)
+
+
+def _send(state: State, origin: Link | None, messages: Messages, answer: ManyMatches) -> None:
+    """Deliver messages to the clients and pass them to the neighbours that want them, but not back to `origin`."""
     links = {link.interface: link for link in state.links.values()}
-    for interface, found in _wanted(state, answer).items():
+    keys = state.entries.keys
+    for interface, wanted, rows, starts in _by_interface(state, answer):
         link = links.get(interface)
         if link is None:
-            keys = tuple(tuple(map(state.entries.keys.__getitem__, asking)) for asking in found.values())
-            state.add_effect(Deliver(state.interfaces[interface], messages, tuple(found), keys))
+            asking = [tuple([keys[row] for row in rows[start:stop]]) for start, stop in pairwise(starts)]
+            state.add_effect(Deliver(state.interfaces[interface], messages, tuple(wanted.tolist()), tuple(asking)))
         elif link is not origin:
-            chosen = messages.chosen(list(found))
-            state.command(link, Publish, chosen.ids, chosen.columns)
+            state.command(link, Publish, messages.ids_of(wanted), MessageRows(messages.columns, wanted))
 
 
-def _wanted(state: State, answer: ManyMatches) -> dict[int, dict[int, list[int]]]:
-    """Return, for each interface, the messages that it wants and the rows of its subscriptions that ask for each."""
-    wanted: dict[int, dict[int, list[int]]] = {}
-    offsets, rows = answer.offsets.tolist(), answer.rows.tolist()
-    interfaces = state.entries.interfaces_of(answer.rows).tolist()
-    for message, (start, stop) in enumerate(pairwise(offsets)):
-        for place in range(start, stop):
-            wanted.setdefault(interfaces[place], {}).setdefault(message, []).append(rows[place])
-    return wanted
+class Wanted(NamedTuple):
+    """The messages that an interface wants.
+
+    The subscriptions in `rows[starts[i] : starts[i + 1]]` ask for `messages[i]`; other interfaces have the same `rows`.
+    """
+
+    interface: int
+    messages: NDArray[np.int64]
+    rows: list[int]
+    starts: list[int]
+
+
+def _by_interface(state: State, answer: ManyMatches) -> Iterator[Wanted]:
+    """Yield the messages that each interface wants; messages and the rows that ask for one of them rise."""
+    size = len(answer)
+    pairs = np.arange(size).repeat(answer.offsets[1:] - answer.offsets[:-1])
+    pairs += state.entries.interfaces_of(answer.rows).astype(np.int64) * size  # interface and message in one number
+    order = pairs.argsort(kind="stable")
+    pairs, rows = pairs[order], answer.rows[order].tolist()
+    starts = _run_starts(pairs)
+    interfaces, messages = np.divmod(pairs[starts[:-1]], size)
+    for first, last in pairwise(_run_starts(interfaces)):
+        yield Wanted(int(interfaces[first]), messages[first:last], rows, starts[first : last + 1])
+
+
+def _run_starts(numbers: NDArray[np.int64]) -> list[int]:
+    """Return where each run of equal numbers begins, and then their count.
+
+    >>> _run_starts(np.array([7, 7, 9]))
+    [0, 2, 3]
+    """
+    return [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
 
 
 def _note_seen(state: State, ids: tuple[str, ...]) -> None:

@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 
 from contrada.broker.effects import Effect, Persist, RecordKey, Send
-from contrada.broker.entries import Entries
+from contrada.broker.entries import Entries, Entry
 from contrada.broker.forwarding import LinkOptions, forwarding_of
 from contrada.broker.frames import Frame, LinkCommand, Publish, Refuse
 from contrada.broker.link import Link, Phase
 from contrada.broker.messages import Messages
 from contrada.broker.seen import SeenIds
+from contrada.errors import KeyInUseError
 from contrada.matching.names import Name
+from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 
 INCARNATION_BITS = 30  # a number has these bits of its broker's incarnation, then COUNTER_BITS
@@ -47,6 +49,18 @@ class HeldMessages(msgspec.Struct, frozen=True):
     messages: Messages
 
 
+def is_unchanged(old: Entry | Advertisement | None, interface: int, digest: int, name: str) -> bool:
+    """Return True if a client repeats what its key stands for; raise KeyInUseError if the key is another client's.
+
+    `old` is what the key stands for, None if nothing; `name` is its name in the error.
+    """
+    if old is None:
+        return False
+    if old.interface != interface:
+        raise KeyInUseError(f"another client has {name}")
+    return old.digest == digest
+
+
 class State:
     """A broker's knowledge. Every change is noted for the store, every frame goes out through `send`."""
 
@@ -60,6 +74,7 @@ class State:
         self.rows: dict[Name, int] = {}  # of clients' subscriptions, by key
         self.advertisements: dict[int, Advertisement] = {}
         self.advertised: dict[Name, int] = {}  # numbers of clients' advertisements, by key
+        self.announced_tables: dict[int | None, ForwardingTable] = {}  # by interface, while advertisements stay
         self.seen = seen
         self.expected: set[str] = set()  # neighbours that have not told yet what a lost state held
         self.held: dict[int, HeldMessages] = {}  # messages that wait for them, in the order of arrival

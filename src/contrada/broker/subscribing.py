@@ -6,14 +6,14 @@ import msgspec
 
 from contrada.broker.advertising import concerns
 from contrada.broker.entries import Entry
-from contrada.broker.state import State
+from contrada.broker.state import State, is_unchanged
 from contrada.broker.telling import apply_change
 from contrada.broker.wire import digest_of
-from contrada.cql2.queries import Asked, bound_predicate
-from contrada.errors import KeyInUseError, UnknownKeyError
+from contrada.cql2.queries import Asked
+from contrada.errors import UnknownKeyError
 from contrada.matching.names import Name, check_name
 from contrada.model import Predicate
-from contrada.simplification.simplifying import simplify
+from contrada.simplification.simplifying import compact_predicate
 
 
 class SubscriptionRecord(msgspec.Struct, frozen=True):
@@ -27,17 +27,14 @@ class SubscriptionRecord(msgspec.Struct, frozen=True):
 
 def subscribe(state: State, client: str, key: Name, what: Asked) -> None:
     """Add or replace a client's subscription; one that is there already changes nothing."""
-    predicate = simplified(bound_predicate(what))
+    predicate = compact_predicate(what)
     check_name("key", key)
     check_name("client", client)
     digest, interface = digest_of(predicate), state.interface_of_client(client)
     old = state.rows.get(key)
-    if old is not None:
-        entry = state.entries[old]
-        if entry.interface != interface:
-            raise KeyInUseError(f"another client has a subscription with the key {key!r}")
-        if entry.digest == digest:
-            return
+    known = None if old is None else state.entries[old]
+    if is_unchanged(known, interface, digest, f"a subscription with the key {key!r}"):
+        return
     row = add(state, interface, -1, digest, predicate, key)
     state.rows[key] = row
     if old is not None:
@@ -52,21 +49,10 @@ def unsubscribe(state: State, key: Name) -> None:
     remove(state, row)
 
 
-def simplified(predicate: Predicate) -> Predicate:
-    """Return a predicate without what is redundant in it; nothing is if each attribute has one constraint."""
-    if len(predicate) == 1:
-        constraints = predicate.filters[0].constraints
-        if len({constraint.attribute for constraint in constraints}) == len(constraints):
-            return predicate
-    return simplify(predicate)
-
-
 def add(state: State, interface: int, theirs: int, digest: int, predicate: Predicate, key: Name | None = None) -> int:
     """Add a subscription, tell the neighbours that it concerns, and return its row."""
     number = state.new_number()
-    row = state.entries.add(Entry(number, digest, theirs, interface), predicate)
-    if key is not None:
-        state.entries.keys[row] = key
+    row = state.entries.add(Entry(number, digest, theirs, interface), predicate, key)
     state.note(SubscriptionRecord(state.interfaces[interface], key, digest, predicate), "subscription", number)
     for link in state.links.values():
         if link.interface != interface and concerns(state, link, predicate):

@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from contrada.broker.frames import Frame
+from contrada.broker.messages import MessageRows
 from contrada.cql2 import parse
 from contrada.doors import input_errors, reason_of
 from contrada.errors import BrokerError
@@ -109,6 +110,8 @@ def _read_constraint(attribute: str, operator: Any = None, *rest: Any) -> Constr
 def _encode_own(value: Any) -> Any:
     if isinstance(value, Predicate):
         return _filters(value)
+    if isinstance(value, MessageRows):
+        value = value.batch
     if isinstance(value, pa.RecordBatch):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, value.schema) as writer:
@@ -120,8 +123,8 @@ def _encode_own(value: Any) -> Any:
 def _decode_own(kind: type, value: Any) -> Any:
     if kind is Predicate:
         return _read_predicate(value)
-    if kind is pa.RecordBatch:
-        return _read_batch(value)
+    if kind is MessageRows:
+        return MessageRows(_read_batch(value))
     raise NotImplementedError(f"no form on the wire for {kind.__name__}")
 
 

@@ -11,12 +11,12 @@ from contrada.covering.cover_graph import CoverGraph
 from contrada.covering.filter_index import FilterIndex
 from contrada.covering.members import Subscribed, Unsubscribed
 from contrada.covering.slots import Profile
-from contrada.cql2.queries import Asked, bound_predicate
+from contrada.cql2.queries import Asked
 from contrada.errors import ArgumentError, KeyInUseError, UnknownKeyError
 from contrada.matching.names import Name, check_name
 from contrada.model import Filter, Predicate
 from contrada.model.implication import MAX_COMPARED_PAIRS
-from contrada.simplification.simplifying import simplify
+from contrada.simplification.simplifying import compact_predicate
 
 Key = Name
 
@@ -92,7 +92,7 @@ class CoveringIndex:
         check_name("key", key)
         if key in self._numbers:
             raise KeyInUseError(f"a subscription with the key {key!r} already exists")
-        profiles = [Profile(part) for part in _filed(what)]
+        profiles = [Profile(part) for part in compact_predicate(what).filters]
         covers = list(islice(self._covers_of(profiles), self.k))
         withdrawn = [] if covers or not self._withdraws else self._forwarded_under(profiles)
         member = self._add(key, profiles)
@@ -232,19 +232,3 @@ class CoveringIndex:
     def _keys_of(self, members: list[int]) -> tuple[Key, ...]:
         keys = [self._keys[member] for member in members]
         return tuple(key for key in keys if key is not None) if keys else ()
-
-
-def _filed(what: Asked) -> tuple[Filter, ...]:
-    """Return the filters of a query, simplified unless it is one filter with one constraint per attribute."""
-    if isinstance(what, Filter) and _is_plain(what):
-        return (what,)
-    predicate = bound_predicate(what)
-    if len(predicate) == 1 and _is_plain(predicate.filters[0]):
-        return predicate.filters
-    return simplify(predicate).filters
-
-
-def _is_plain(part: Filter) -> bool:
-    """Return True if a filter has one constraint per attribute."""
-    constraints = part.constraints
-    return len({constraint.attribute for constraint in constraints}) == len(constraints)

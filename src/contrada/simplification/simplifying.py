@@ -83,6 +83,24 @@ def simplify(what: Asked) -> Predicate:
     return Predicate(one.filters) if one.changed else predicate
 
 
+def compact_predicate(what: Asked) -> Predicate:
+    """Return `simplify(what)`, or the predicate of `what` itself if it is one filter with one constraint per attribute.
+
+    Constraints on different attributes never make each other redundant, so simplifying would only take time.
+
+    >>> print(compact_predicate("severity >= 3 AND kind = 'flood'"))
+    severity >= 3 AND kind = 'flood'
+    >>> print(compact_predicate("severity >= 3 AND severity >= 5"))
+    severity >= 5
+    """
+    predicate = bound_predicate(what)
+    if len(predicate) == 1:
+        constraints = predicate.filters[0].constraints
+        if len({constraint.attribute for constraint in constraints}) == len(constraints):
+            return predicate
+    return simplify(predicate)
+
+
 def simplified_groups(
     groups: Iterable[Sequence[Filter]],
     progress: Callable[[int], None] | None = None,

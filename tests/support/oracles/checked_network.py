@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from contrada import CoveringIndex, Predicate
+from contrada import Predicate
 from contrada.broker import Broker, Deliver, Effect, LinkOptions, Persist
 from contrada.broker.advertising import may_intersect
 from contrada.broker.simulation.simulator import NetworkSimulator
 from generators.networks import columns
 from oracles.plain import predicate_holds
-from oracles.routing_tables import TableModel, covers
+from oracles.routing_tables import TableModel, are_equivalent, check_told, covers
 
 
 class Asked(NamedTuple):
@@ -241,40 +241,43 @@ class CheckedNetwork:
         told -= announced
         assert told == held.keys(), (id, neighbour)
         model = self.models[id].links[neighbour]
-        if self.options.mode != "merging":
-            assert all(model.live[number] == held[number] for number in told)
-            if self.advertises:
-                self.check_advertised(id, neighbour, told, announced)
-            else:
-                assert told == model.told, (id, neighbour, told ^ model.told)
-        if self.options.mode == "covering" and self.options.withdraw:
-            index = CoveringIndex(withdraw=True)
-            for number, predicate in held.items():
-                index.subscribe(number, predicate)
-            assert index.forwarded == held.keys()
+        interests = model.live
+        if self.advertises:
+            heard = self.check_advertised(id, neighbour, announced)
+            interests = {
+                number: one for number, one in interests.items() if any(may_intersect(one, ad) for ad in heard)
+            }
+        elif self.options.mode != "merging":
+            assert told == model.told, (id, neighbour, told ^ model.told)
+        check_told(held, interests, self.options)
+        near = [asked.predicate for asked in self.live.values() if self.is_behind(neighbour, id, asked.broker)]
+        assert all(any(covers(one, asked) for asked in near) for one in held.values()), "nobody has asked for it"
 
-    def check_advertised(self, id: str, neighbour: str, told: set[Any], announced: set[Any]) -> None:
-        """Raise AssertionError unless subscriptions travel towards advertisements, and these everywhere."""
-        mine, theirs = self.network.records(id), self.network.records(neighbour)
-        all_mine = {
-            key[1]: value.advertisement.predicate
-            for key, value in mine.items()
-            if key[0] == "advertisement" and (value.advertisement.key is not None or value.owner != neighbour)
+    def is_behind(self, broker: str, neighbour: str, other: str) -> bool:
+        """True if a broker reaches another one through a neighbour."""
+        return broker not in self.path(neighbour, other)
+
+    def check_advertised(self, id: str, neighbour: str, told: set[Any]) -> list[Predicate]:
+        """Raise AssertionError unless advertisements travel over a link, both ways; return those of the neighbour."""
+        mine, theirs = (
+            {key[1]: value for key, value in self.network.records(end).items() if key[0] == "advertisement"}
+            for end in (id, neighbour)
+        )
+        taken = {
+            one.advertisement.theirs for one in theirs.values() if one.owner == id and one.advertisement.key is None
         }
-        held = [one for key, one in theirs.items() if key[0] == "advertisement" and one.advertisement.key is None]
-        assert announced == {one.advertisement.theirs for one in held if one.owner == id}
-        assert all(any(covers(all_mine[one], ad) for one in announced) for ad in all_mine.values())
-        heard = [
-            value.advertisement.predicate
-            for key, value in mine.items()
-            if key[0] == "advertisement" and value.advertisement.key is None and value.owner == neighbour
-        ]
-        live = self.models[id].links[neighbour].live
-        concerned = {number for number, one in live.items() if any(may_intersect(one, ad) for ad in heard)}
-        assert told <= concerned
-        if self.options.mode == "flooding":
-            assert told == concerned
-        assert all(any(covers(live[one], live[number]) for one in told) for number in concerned)
+        assert told == taken
+        own = {
+            number: one.advertisement.predicate
+            for number, one in mine.items()
+            if one.advertisement.key is not None or one.owner != neighbour
+        }
+        check_told({number: own[number] for number in told}, own, LinkOptions(withdraw=True))
+        heard = [one.advertisement.predicate for number, one in mine.items() if number not in own]
+        said = [ad.predicate for ad in self.announced.values() if self.is_behind(id, neighbour, ad.broker)]
+        assert all(any(are_equivalent(one, ad) for ad in said) for one in heard), "nobody has announced it"
+        assert all(any(covers(one, ad) for one in heard) for ad in said), "an announcement is missing"
+        return heard
 
     def check_restored(self, id: str, broker: Broker) -> None:
         """Raise AssertionError unless the records of a broker make an equal one that has nothing to say."""

@@ -5,11 +5,15 @@ The model reads the subscriptions and links of one broker from its records, in o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import permutations
 from typing import Any
 
-from contrada import Filter, Predicate
+import shapely
+
+from contrada import Constraint, Filter, Predicate, RelationSet
+from contrada.broker import LinkOptions
 from contrada.covering.packing import filter_covers
 from contrada.simplification.simplifying import simplify
 
@@ -24,6 +28,65 @@ def parts_of(predicate: Predicate) -> tuple[Filter, ...]:
 def covers(one: Predicate, other: Predicate) -> bool:
     """True if each filter of the other predicate is covered by a filter of the first."""
     return all(any(filter_covers(mine, theirs) for mine in parts_of(one)) for theirs in parts_of(other))
+
+
+def are_equivalent(one: Predicate, other: Predicate) -> bool:
+    """True if two predicates cover each other."""
+    return covers(one, other) and covers(other, one)
+
+
+def widest(interests: Mapping[Any, Predicate]) -> dict[Any, Predicate]:
+    """The predicates that only equivalent ones cover."""
+    return {
+        number: own
+        for number, own in interests.items()
+        if all(covers(own, other) for other in interests.values() if covers(other, own))
+    }
+
+
+def check_told(told: Mapping[Any, Predicate], interests: Mapping[Any, Predicate], options: LinkOptions) -> None:
+    """Raise AssertionError unless what is told stands for all interests, and all of it for one.
+
+    Without merging only interests are told. With withdrawal, which merging implies, they are the widest, each once. A
+    merged predicate stands for the widest interests that differ from it in their region alone.
+    """
+    for number, wanted in interests.items():
+        assert any(covers(one, wanted) for one in told.values()), ("not told", number, wanted)
+    plain = {id: one for id, one in told.items() if id in interests}
+    assert all(one == interests[id] for id, one in plain.items())
+    if options.mode == "flooding":
+        assert told.keys() == interests.keys()
+    if options.mode != "merging":
+        assert plain.keys() == told.keys()
+    if options.mode == "merging" or (options.mode == "covering" and options.withdraw):
+        wide = widest(interests)
+        assert plain.keys() <= wide.keys(), ("covered, but told", plain.keys() - wide.keys())
+        assert not any(covers(one, other) for one, other in permutations(plain.values(), 2))
+        assert len(told) <= len(wide)
+        for id in told.keys() - plain.keys():
+            _check_merged(told[id], wide.values(), options.share)
+
+
+def _check_merged(merged: Predicate, interests: Iterable[Predicate], share: float) -> None:
+    """Raise AssertionError unless a merged region holds the regions of its members and little else, by Shapely."""
+    own = _spatial_and_others(merged)
+    members = [one for one in interests if covers(merged, one) and _spatial_and_others(one)[1:] == own[1:]]
+    assert members, ("stands for nothing", merged)
+    if merged in members:
+        return  # a single interest under a new id
+    (spatial,), _ = own
+    assert spatial.operator == RelationSet.S_INTERSECTS
+    regions = [_spatial_and_others(one)[0][0].value.to_shapely() for one in members]
+    union, region = shapely.union_all(regions), spatial.value.to_shapely()
+    assert region.covers(union)
+    assert union.area >= (1 - share) * region.area * (1 - 1e-9), ("too wide", merged, union.area, region.area)
+
+
+def _spatial_and_others(predicate: Predicate) -> tuple[list[Constraint], tuple[frozenset[Constraint], ...]]:
+    """The constraints on regions, and for each filter the others."""
+    parts = [constraint for part in predicate.filters for constraint in part.constraints]
+    spatial = [constraint for constraint in parts if isinstance(constraint.operator, RelationSet)]
+    return spatial, tuple(frozenset(part.constraints) - frozenset(spatial) for part in predicate.filters)
 
 
 class ToldModel:
