@@ -39,6 +39,7 @@ CANDIDATES: dict[str, dict[str, str]] = {
     "RangeJoin, quadtree": {"gridtype": "quadtree"},
 }
 BAR = 3
+SLOWER = 4  # times: plans that are slower than the quickest by so much, in their first turn too, are stopped
 FIRST = "BroadcastIndexJoin, messages"
 MESSAGES = 10_000
 FEW = 500  # messages that every plan is tried with; the two quickest are tried with all
@@ -102,7 +103,8 @@ def _from_files(work: str, files: Files, few: Files | None, bench: Bench) -> Ite
 def _quickest(work: str, files: Files, few: Files | None, bench: Bench, is_cached: bool) -> Generator[Row, None, str]:
     """Measure Sedona's quickest plan, of the two that were with few messages, loaded; rows tell of a turn of each.
 
-    The first turn of a plan warms up; a plan that fails is told of as well.
+    The first turn of a plan warms up; a plan that fails is told of as well, and one that is stopped because a turn
+    takes SLOWER times as long as the quickest so far.
     """
     tried = [FIRST, "RangeJoin, kdbtree"] if bench.report.quick else list(CANDIDATES)
     for turn, some in enumerate((few, files) if few is not None else (files,)):
@@ -110,11 +112,13 @@ def _quickest(work: str, files: Files, few: Files | None, bench: Bench, is_cache
         of = f"{some.asked.num_rows:,} of {work}"
         seconds: dict[str, float] = {}
         for plan in tried:
-            ask = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[plan])
+            limit = SLOWER * min(seconds.values()) if seconds else None
+            ask = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[plan], limit=limit)
             try:
                 seconds[plan] = measured(ask).seconds if turn == 0 else time_cold(ask)
             except RuntimeError as error:
-                bench.report.skipped.append(f"{of}: {plan}: {error}")
+                why = f"stopped after {limit:.1f} s" if limit and "cancelled" in str(error) else str(error)
+                bench.report.skipped.append(f"{of}: {plan}: {why}")
             else:
                 yield Row(TRIED, of, plan, None, seconds[plan], seconds[plan], "s")
         tried = sorted(seconds, key=seconds.__getitem__)[:2]
