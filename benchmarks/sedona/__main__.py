@@ -38,7 +38,8 @@ CANDIDATES: dict[str, dict[str, str]] = {
     "RangeJoin, kdbtree, 32 partitions": {"gridtype": "kdbtree", "numpartition": "32"},
     "RangeJoin, quadtree": {"gridtype": "quadtree"},
 }
-BAR = 3
+BAR, FEW_BAR = 3, 1.5
+SLOWER = 4  # times: plans that are slower than the quickest by so much, in their first turn too, are stopped
 FIRST = "BroadcastIndexJoin, messages"
 MESSAGES = 10_000
 FEW = 500  # messages that every plan is tried with; the two quickest are tried with all
@@ -46,14 +47,19 @@ FEW = 500  # messages that every plan is tried with; the two quickest are tried 
 
 def against_join(name: str, messages: int, bench: Bench) -> Iterator[Row]:
     """Measure one set: with everything prepared, from files, and written as pairs."""
+    work, files, few = _work(name, messages, bench)
+    yield from _prepared(work, files, few, bench)
+    yield from _from_files(work, files, few, bench)
+
+
+def _work(name: str, messages: int, bench: Bench) -> tuple[str, Files, Files | None]:
+    """Return the work on a set in words, its files, and those with few messages if there are more."""
     polygons = bench.polygon_set(name)
     many, some = (60, 30) if bench.report.quick else (messages, FEW)
     asked = jobs.messages(polygons, many, bench.report.seed)
     files = bench.files(f"{name}-{many}", polygons, asked)
     few = bench.files(f"{name}-few", polygons, asked.slice(0, some)) if many > some else None
-    work = f"{many:,} messages, {name} ({len(polygons.wkb):,})"
-    yield from _prepared(work, files, few, bench)
-    yield from _from_files(work, files, few, bench)
+    return f"{many:,} messages, {name} ({len(polygons.wkb):,})", files, few
 
 
 def _prepared(work: str, files: Files, few: Files | None, bench: Bench) -> Iterator[Row]:
@@ -102,7 +108,8 @@ def _from_files(work: str, files: Files, few: Files | None, bench: Bench) -> Ite
 def _quickest(work: str, files: Files, few: Files | None, bench: Bench, is_cached: bool) -> Generator[Row, None, str]:
     """Measure Sedona's quickest plan, of the two that were with few messages, loaded; rows tell of a turn of each.
 
-    The first turn of a plan warms up; a plan that fails is told of as well.
+    The first turn of a plan warms up; a plan that fails is told of as well, and one that is stopped because a turn
+    takes SLOWER times as long as the quickest so far.
     """
     tried = [FIRST, "RangeJoin, kdbtree"] if bench.report.quick else list(CANDIDATES)
     for turn, some in enumerate((few, files) if few is not None else (files,)):
@@ -110,11 +117,13 @@ def _quickest(work: str, files: Files, few: Files | None, bench: Bench, is_cache
         of = f"{some.asked.num_rows:,} of {work}"
         seconds: dict[str, float] = {}
         for plan in tried:
-            ask = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[plan])
+            limit = SLOWER * min(seconds.values()) if seconds else None
+            ask = partial(bench.peer.ask, "digest", condition=INTERSECTS, plan=CANDIDATES[plan], limit=limit)
             try:
                 seconds[plan] = measured(ask).seconds if turn == 0 else time_cold(ask)
             except RuntimeError as error:
-                bench.report.skipped.append(f"{of}: {plan}: {error}")
+                why = f"stopped after {limit:.1f} s" if limit and "cancelled" in str(error) else str(error)
+                bench.report.skipped.append(f"{of}: {plan}: {why}")
             else:
                 yield Row(TRIED, of, plan, None, seconds[plan], seconds[plan], "s")
         tried = sorted(seconds, key=seconds.__getitem__)[:2]
@@ -130,11 +139,14 @@ def check_digests(found: dict[str, Any], ours: int, theirs: int) -> None:
         raise RuntimeError(f"{counted} pairs were counted and {(ours, theirs)} written, by us and by Sedona")
 
 
-def against_join_of_few(bench: Bench) -> Iterator[Row]:
-    """Yield both sets with few messages: what comes before the matching is most of such a job. No bar is set for it."""
-    for name in ("SoCal", "LA"):
-        for row in against_join(name, FEW, bench):
-            yield replace(row, section=f"{row.section}, few messages", at_least=None)
+def against_join_of_few(
+    measure: Callable[[str, Files, Files | None, Bench], Iterator[Row]], bars: dict[str, float], bench: Bench
+) -> Iterator[Row]:
+    """Yield both sets with few messages: what comes before the matching is most of such a job."""
+    for name in ("LA", "SoCal"):
+        for row in measure(*_work(name, FEW, bench), bench):
+            bar = None if row.at_least is None else bars.get(name)
+            yield replace(row, section=f"{row.section}, few messages", at_least=bar)
 
 
 def planned(bench: Bench) -> Iterator[Row | Shown]:
@@ -199,7 +211,8 @@ def peer_name(bench: Bench) -> str:
 
 SECTIONS = {
     "socal": partial(against_join, "SoCal", MESSAGES), "la": partial(against_join, "LA", MESSAGES),
-    "few": against_join_of_few, "plans": planned,
+    "few": partial(against_join_of_few, _from_files, {"LA": FEW_BAR}),
+    "few-prepared": partial(against_join_of_few, _prepared, {}), "plans": planned,
 }  # fmt: skip
 
 

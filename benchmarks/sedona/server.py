@@ -8,7 +8,10 @@ JARS is the directory of Sedona's jars. An order names one of the functions of `
 import json
 import os
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -68,10 +71,31 @@ class Side:
         """Return Spark's plan of a join, as text."""
         return str(self.joined(condition, plan)._jdf.queryExecution().executedPlan().toString())
 
-    def digest(self, condition: str, plan: dict[str, str]) -> list[int]:
-        """Return how many pairs there are, and a number that differs when one does."""
-        row = self.joined(condition, plan).selectExpr(*DIGEST).collect()[0]
+    def digest(self, condition: str, plan: dict[str, str], limit: float | None = None) -> list[int]:
+        """Return how many pairs there are, and a number that differs when one does; after `limit` seconds, an error."""
+        with self.stopped_after(limit):
+            row = self.joined(condition, plan).selectExpr(*DIGEST).collect()[0]
         return [row.pairs, row.digest or 0]
+
+    @contextmanager
+    def stopped_after(self, limit: float | None) -> Iterator[None]:
+        """Cancel the jobs of the block, which then raises, as soon as it has taken `limit` seconds."""
+        has_ended = threading.Event()
+
+        def watch() -> None:
+            wait = limit
+            while not has_ended.wait(wait):  # again and again: a join has several jobs
+                self.spark.sparkContext.cancelAllJobs()
+                wait = 0.2
+
+        self.spark.sparkContext.setLocalProperty("spark.job.interruptOnCancel", "true")
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            yield
+        finally:
+            has_ended.set()
+            watcher.join()
 
     def write(self, condition: str, plan: dict[str, str], path: str) -> None:
         """Write the pairs as Parquet."""

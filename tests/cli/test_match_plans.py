@@ -192,6 +192,7 @@ def test_a_scan_that_is_not_possible_is_an_error(tmp_path):
     assert "one Parquet file" in contrada("match", messages, lines, *scan, code=2).stderr
     buffered = [tmp_path / "s.parquet", "--template", INTERSECTS, "--buffer", 1]
     assert "one Parquet file" in contrada("match", messages, *buffered, *scan, code=2).stderr
-    assert "one process" in contrada("match", messages, lines, *scan, "--spark", code=2).stderr
+    on_spark = [*scan, "--spark", "--output", tmp_path / "out"]
+    assert "one Parquet file" in contrada("match", messages, lines, *on_spark, code=2).stderr
     for plan in ("broadcast", "partitioned"):
         assert "--spark" in contrada("match", messages, lines, "--plan", plan, code=2).stderr

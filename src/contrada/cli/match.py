@@ -92,8 +92,8 @@ PlanOption = Annotated[
     MatchingPlan,
     option(
         CARE,
-        "table indexes all subscriptions, scan reads them past few messages; with --spark, broadcast puts the whole "
-        "table in every worker, partitioned a part; auto goes by numbers and size.",
+        "table indexes all subscriptions, scan reads them past few messages; with --spark, a broadcast table is whole "
+        "in every worker, of a partitioned one each has a part; auto goes by numbers and size.",
     ),
 ]
 Partitions = Annotated[
@@ -156,19 +156,17 @@ def match(
     require_spark()
     from contrada.cli.spark.match import PartitionPlan, run_on_spark
 
-    wanted: Any = plan.value  # "auto", "broadcast" or "partitioned", by `check_spark`
+    wanted: Any = plan.value if plan in (MatchingPlan.broadcast, MatchingPlan.partitioned) else "auto"
     raise typer.Exit(run_on_spark(work, master, artifacts, PartitionPlan(wanted, partitions)))
 
 
 def check_spark(spark: bool, options: list[str | int | None], plan: MatchingPlan, partitions: int | None) -> None:
-    """Raise BadParameter for options that need --spark or exclude it, and for partitions with --plan broadcast."""
+    """Raise BadParameter for options that need --spark, and for partitions with a plan that has none."""
     is_shared = plan in (MatchingPlan.broadcast, MatchingPlan.partitioned)
     if not spark and (any(options) or is_shared):
         raise typer.BadParameter("--master, --artifacts, --plan broadcast or partitioned and --partitions need --spark")
-    if spark and plan is not MatchingPlan.auto and not is_shared:
-        raise typer.BadParameter(f"--plan {plan} is for one process; with --spark use broadcast or partitioned")
-    if partitions and plan is MatchingPlan.broadcast:
-        raise typer.BadParameter("--partitions needs --plan partitioned or auto")
+    if partitions and plan in (MatchingPlan.broadcast, MatchingPlan.scan):
+        raise typer.BadParameter("--partitions needs --plan partitioned, table or auto")
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,7 @@ def max_messages(asking: Asking, plan: str) -> int:
     """
     if plan == "table":
         return 0
-    read = {name: value for name, value in asking.options.items() if name not in ("key", "subscriber")}
-    is_plain = asking.template is not None and not any(read.values())
-    rows = parquet_rows(str(asking.source), asking.format) if is_plain else None
+    rows = scannable_rows(asking)
     if plan == "scan":
         if rows is None:
             raise ContradaError(
@@ -43,6 +41,13 @@ def max_messages(asking: Asking, plan: str) -> int:
             )
         return sys.maxsize
     return 0 if rows is None or rows < MIN_ROWS else min(MAX_MESSAGES, rows // ROWS_PER_MESSAGE)
+
+
+def scannable_rows(asking: Asking) -> int | None:
+    """Return the number of rows of a template in one Parquet file that are subscribed as stored; None for any other."""
+    read = {name: value for name, value in asking.options.items() if name not in ("key", "subscriber")}
+    is_plain = asking.template is not None and not any(read.values())
+    return parquet_rows(str(asking.source), asking.format) if is_plain else None
 
 
 class FirstMessages:

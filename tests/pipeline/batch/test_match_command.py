@@ -91,6 +91,104 @@ def test_lines_and_templates(run, files, plan):
     assert [row["key"] for row in read_lines(run(*asked).stdout)] == [7]
 
 
+TEMPLATE = ("--template", "S_INTERSECTS(area, $geometry) AND level >= $least")
+
+
+def parcels(path, count=400, **columns):
+    """Boxes along a diagonal, in small row groups; every 37th row is bad, by turns null and a region that crosses."""
+    shapes = shapely.box(*(range(count) for _ in range(2)), *(range(2, count + 2) for _ in range(2)))
+    wkb = shapely.to_wkb(shapes).tolist()
+    for row in range(5, count, 37):
+        wkb[row] = None if row % 2 else shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]).wkb
+    least = pa.array([row % 5 for row in range(count)])
+    table = pa.table({"geometry": pa.array(wkb, pa.binary()), "least": least, **columns})
+    pq.write_table(table, path, row_group_size=64)
+    return path
+
+
+def compare_scan(run, files, asked, *plan):
+    """Compare rows, rejections and counts with one process that has a table; return what Spark's command says."""
+    plain = run(*asked, "--plan", "table", "--reject", files / "plain.ndjson", code=0)
+    found = run(*asked, "--spark", *plan, "--output", files / "out", "--reject", files / "bad.ndjson", code=0)
+    expected = read_lines(plain.stdout)
+    rows = pq.read_table(files / "out").to_pylist()
+    assert sorted(map(str, rows)) == sorted(str({name: str(row[name]) for name in rows[0]}) for row in expected)
+    assert len(expected) > 2
+    bad = [
+        [row for row in read_lines(files / name) if row["what"] == "subscription"]
+        for name in ("bad.ndjson", "plain.ndjson")
+    ]
+    assert bad[0] == bad[1] != []
+    assert reasons(files / "bad.ndjson") == reasons(files / "plain.ndjson")
+    counted = [
+        line for line in plain.stderr.splitlines() if line.startswith(("messages:", "matches:", "subscriptions:"))
+    ]
+    assert all(line in found.stderr for line in counted), found.stderr
+    return found.stderr
+
+
+@pytest.fixture
+def alerts(files):
+    """Messages with ids, one of them with a region that crosses itself, in two files."""
+    squares = [shapely.box(x, x, x + 9, x + 9).wkb for x in (0, 30, 200, 900)]
+    crossing = shapely.Polygon([(0, 0), (2, 2), (2, 0), (0, 2)]).wkb
+    for number, areas in enumerate((squares, [crossing, squares[0], None])):
+        rows = {"id": [f"m{number}.{row}" for row in range(len(areas))], "level": [3] * len(areas), "area": areas}
+        (files / "alerts").mkdir(exist_ok=True)
+        pq.write_table(pa.table(rows), files / "alerts" / f"{number}.parquet")
+    return files / "alerts"
+
+
+@pytest.mark.parametrize("by", [slow("subscription"), "subscriber"])
+def test_scan_gives_what_a_table_gives(run, files, alerts, by, spark):
+    names = {"id": pa.array(range(1000, 1400)), "owner": [f"s{row % 30}" for row in range(400)]}
+    rows = parcels(files / "parcels.parquet", **names, key=["not a key"] * 400)
+    asked = [alerts, rows, *TEMPLATE, "--key", "id", "--subscriber", "owner", "--by", by]
+    sizes = {"spark.sql.files.maxPartitionBytes": "4000", "spark.sql.files.openCostInBytes": "100"}
+    for name, value in sizes.items():
+        spark.conf.set(name, value)  # the file is cut into several splits
+    try:
+        assert "plan:          scan; as requested" in compare_scan(run, files, asked, "--plan", "scan")
+    finally:
+        for name in sizes:
+            spark.conf.unset(name)
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({}, "rows without a key are numbered"),
+        slow({"key": [row % 390 for row in range(400)]}, "keys are repeated"),
+        slow({"key": pa.array(range(400), pa.uint64())}, "columns of the subscriptions are read by"),
+        slow({"key": range(400), "Key": range(400)}, "columns of the subscriptions are read by"),
+    ],
+)
+def test_rows_that_need_a_table_get_one(run, files, alerts, columns, why):
+    rows = parcels(files / "parcels.parquet", **columns)
+    told = compare_scan(run, files, [alerts, rows, *TEMPLATE], "--plan", "scan")
+    assert f"plan:          broadcast; {why}" in told
+
+
+@pytest.mark.parametrize(("plan", "name"), [("auto", "scan; 7 messages for 50,000 rows"), slow("table", "broadcast; ")])
+def test_auto_scans_many_rows_for_few_messages(run, files, alerts, plan, name):
+    rows = parcels(files / "parcels.parquet", 50_000, key=range(50_000))
+    assert f"plan:          {name}" in compare_scan(run, files, [alerts, rows, *TEMPLATE], "--plan", plan)
+
+
+def test_what_cannot_be_scanned(run, files, alerts):
+    rows, end = parcels(files / "parcels.parquet"), ["--spark", "--plan", "scan", "--output", files / "x"]
+    for asked in (
+        [files / "messages", rows, *TEMPLATE],
+        [alerts, files / "subscriptions.ndjson"],
+        [alerts, rows, *TEMPLATE, "--buffer", "1"],
+        [alerts, rows, "--template", "S_DISJOINT(area, $geometry)"],
+    ):
+        assert "--plan scan with --spark needs Parquet files" in run(*asked, *end).stderr
+    run(alerts, rows, *TEMPLATE, *end, "--partitions", "2", code=2)
+    pq.write_table(pq.read_table(rows).slice(5, 1).append_column("key", pa.array([1])), files / "bad.parquet")
+    assert "no valid subscription" in run(alerts, files / "bad.parquet", *TEMPLATE, *end).stderr
+
+
 @pytest.mark.parametrize("messages", [slow("messages"), slow("messages.parquet")])
 def test_a_subscription_in_several_partitions_is_one_row(run, files, messages):
     wide = "S_INTERSECTS(area, POLYGON(({0} 0, {1} 0, {1} 8, {0} 8, {0} 0)))"

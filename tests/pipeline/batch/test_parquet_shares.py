@@ -89,6 +89,16 @@ def test_pieces_of_files_have_the_row_groups_that_spark_reads(spark, files, smal
     assert [share[0].first for share in shares.shares] == sorted(share[0].first for share in shares.shares)
 
 
+@pytest.mark.parametrize(("tasks", "task_rows"), [(1, 10_000), (2, 10_000), (3, 50), (500, 10_000)])
+def test_tasks_have_every_share_once_and_about_as_many_rows(spark, files, small_splits, tasks, task_rows):
+    shares = shares_of(spark.read.parquet(str(files)))
+    dealt = shares.dealt(tasks, task_rows)
+    assert sorted(share for task in dealt for share in task) == sorted(shares.shares)
+    assert len(dealt) == min(len(shares.shares), max(tasks, -(-shares.rows // task_rows)))
+    sizes = [sum(group.rows for share in task for group in share) for task in dealt]
+    assert max(sizes) - min(sizes) <= max(sum(group.rows for group in share) for share in shares.shares)
+
+
 def test_chosen_and_renamed_columns_are_read_by_their_stored_names(spark, files):
     frame = spark.read.parquet(*map(str, sorted(files.iterdir(), reverse=True)))
     check(frame.selectExpr("other AS key", "geometry", "least", "key AS kept"))

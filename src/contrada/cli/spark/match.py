@@ -1,14 +1,13 @@
 """`contrada match --spark`: the same files, options and answers, with messages matched by Spark's workers.
 
 Spark itself reads Parquet, in as many splits as it chooses. Every other format is read by the same code as without
-Spark, one file per task. The table is whole or in partitions, by --plan or by its size.
+Spark, one file per task. The table is whole or in partitions, by --plan or by its size; few messages need none.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
@@ -29,16 +28,18 @@ from contrada.cli.rejections import Rejections
 from contrada.cli.results import ResultFormat, chosen_format, name_column
 from contrada.cli.spark.files import FURTHER, Table, read_files
 from contrada.cli.spark.running import interruptible
+from contrada.cli.spark.scanning import may_scan, scan_rows
 from contrada.cli.subscribing import Asking, FirstRejected, Parsed, Reject, good_subscriptions, no_subscription
 from contrada.errors import ContradaError
 from contrada.formats.records import IDENTIFIERS, SUFFIXES, Rejected, files_of
 from contrada.formats.tables.row_files import row_text
 from contrada.matching import ForwardingTable
+from contrada.matching.census import Census
 from contrada.pipeline.answers import ID, answer_schema, name_types
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.batch.census import asked_census
 from contrada.pipeline.batch.compiling import Plan
-from contrada.pipeline.batch.matching import match
+from contrada.pipeline.batch.matching import Matched, match
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.sizing import table_limits
 from contrada.pipeline.partitioned.splitting import split
@@ -57,21 +58,58 @@ FileAnswers = tuple[DataFrame, DataFrame, DataFrame, DataFrame]
 def run_on_spark(plan: MatchPlan, master: str | None, artifacts: str | None, wanted: PartitionPlan) -> int:
     """Match, write matches to a directory, print the summary, and return the exit code."""
     with interruptible() as interruption:
-        format = _checked(plan)
+        format, files = _checked(plan), _message_files(plan)
         with closing(Rejections(plan.reject)) as rejections, ProgressLine(not plan.quiet) as progress:
-            subscriptions = SparkSubscriptions(plan, wanted, rejections, progress)
+            run = SparkRun(plan, wanted, files, rejections, progress)
             progress.tell(lambda: "starting Spark")
             spark = interruption.start(master)
             try:
-                table, why = subscriptions.placed(spark, artifacts_place(spark, artifacts))
-                counts = MatchCounts(subscriptions=table.subscriptions)
-                _match(spark, plan, table, format, rejections, counts)
+                counts, told = run.matched(spark, artifacts_place(spark, artifacts), format)
             finally:
                 spark.stop()
         if not plan.quiet:
-            parts = "" if isinstance(table, Artifact) else f", {counted(len(table.partitions), 'partition')}"
-            typer.echo(f"plan:          {'partitioned' if parts else 'broadcast'}{parts}; {why}", err=True)
+            typer.echo(f"plan:          {told}", err=True)
         return concluded(plan, counts, rejections)
+
+
+class SparkRun:
+    """Messages and subscriptions of a run; subscriptions are read before Spark starts unless a scan is tried."""
+
+    def __init__(
+        self,
+        plan: MatchPlan,
+        wanted: PartitionPlan,
+        files: list[str],
+        rejections: Rejections,
+        progress: ProgressLine,
+    ) -> None:
+        self._plan, self._files, self._rejections = plan, files, rejections
+        self._is_parquet = _is_parquet(plan.reading, files)
+        self._read = partial(SparkSubscriptions, plan, wanted, rejections, progress)
+        is_tried = may_scan(plan, wanted.partitions, self._is_parquet)
+        self._subscriptions = None if is_tried else self._read()
+
+    def matched(self, spark: SparkSession, place: str, format: str) -> tuple[MatchCounts, str]:
+        """Match and write the matches; return the counts, and the plan with its reason."""
+        plan, trouble, counts = self._plan, "", MatchCounts()
+        frame = _parquet_messages(spark, plan, self._files) if self._is_parquet else None
+        if self._subscriptions is None:
+            assert frame is not None
+            found = scan_rows(spark, plan, frame, partial(self._rejections.add, what="subscription"))
+            if isinstance(found, Matched):
+                assert found.compiled is not None
+                assert found.scan is not None
+                counts.subscriptions, counts.census = found.compiled.count, Census(found.scan.asked)
+                _write(plan, _answers_of(found), format, self._rejections, counts)
+                return counts, f"scan; {found.why}"
+            trouble = f"{found}; " if found else ""
+            self._subscriptions = self._read()
+        table, why = self._subscriptions.placed(spark, place)
+        counts = MatchCounts(subscriptions=table.subscriptions, census=asked_census(table))
+        answers = _of_files(spark, plan, table, self._files) if frame is None else _of_parquet(frame, plan, table)
+        _write(plan, answers, format, self._rejections, counts)
+        parts = "" if isinstance(table, Artifact) else f", {counted(len(table.partitions), 'partition')}"
+        return counts, f"{'partitioned' if parts else 'broadcast'}{parts}; {trouble}{why}"
 
 
 def _checked(plan: MatchPlan) -> str:
@@ -90,15 +128,16 @@ def _checked(plan: MatchPlan) -> str:
     return WRITERS[format]
 
 
-def _match(
-    spark: SparkSession, plan: MatchPlan, artifact: Table, format: str, rejections: Rejections, counts: MatchCounts
-) -> None:
+def _message_files(plan: MatchPlan) -> list[str]:
     files = [str(path) for path in files_of(plan.messages)]
     if not files:
         raise ContradaError(f"{plan.messages}: no file has a known suffix; pass --messages-format")
-    counts.began = time.perf_counter()
-    matched = _of_parquet if _is_parquet(plan.reading, files) else _of_files
-    matches, rejected, totals, persisted = matched(spark, plan, artifact, files)
+    return files
+
+
+def _write(plan: MatchPlan, answers: FileAnswers, format: str, rejections: Rejections, counts: MatchCounts) -> None:
+    """Write the matches, add the rejected messages, and count."""
+    matches, rejected, totals, persisted = answers
     names = [f.col(name).cast("string") for name in matches.columns if name != ID]
     written = matches.select(f.col(ID).alias("message"), *names)
     written.write.mode("errorifexists").format(format).save(str(plan.output))
@@ -107,7 +146,6 @@ def _match(
     *sums, censuses = totals.collect()[0]
     counts.messages, counts.matched = (int(total or 0) for total in sums)
     counts.matches = matches.count()
-    counts.census = asked_census(artifact)
     for text in censuses:
         counts.census.merge(text)
     persisted.unpersist()
@@ -120,15 +158,23 @@ def _is_parquet(reading: MessageOptions, files: list[str]) -> bool:
     return is_plain and common_systems(list(map(os.path.abspath, files))) is not None
 
 
-def _of_parquet(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list[str]) -> FileAnswers:
-    """Match Parquet files; messages are identified as without Spark."""
+def _parquet_messages(spark: SparkSession, plan: MatchPlan, files: list[str]) -> DataFrame:
+    """Return the messages of Parquet files, identified as without Spark."""
     frame = spark.read.parquet(*files)
     place = f.col("_metadata.file_path"), f.col("_metadata.row_index")
     id = _identifier(frame, plan.reading.id, len(files) > 1, place[1])
     known = f.struct(id.alias("message"), place[0].alias("source"), place[1].alias("number"))
     systems = common_systems(list(map(os.path.abspath, files))) or {}
     own = {name: crs for name, crs in systems.items() if name in frame.columns}
-    found = match(with_systems(frame.withColumn(ID, known), own), artifact, by=plan.by)
+    return with_systems(frame.withColumn(ID, known), own)
+
+
+def _of_parquet(messages: DataFrame, plan: MatchPlan, artifact: Table) -> FileAnswers:
+    return _answers_of(match(messages, artifact, by=plan.by))
+
+
+def _answers_of(found: Matched) -> FileAnswers:
+    """Return the answers to messages of Parquet files."""
     matches = found.matches.withColumn(ID, f.col("message_id.message")).persist()  # distinct ones are found once
     place_of = "message_id.source", f.lit("row"), "message_id.number"
     rejected = found.rejected.select(*place_of, "reason", f.lit(""), f.lit(False))

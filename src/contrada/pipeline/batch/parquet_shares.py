@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from heapq import heappop, heappush
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +27,8 @@ from contrada.pipeline.systems import READ_THREADS, class_name, sequence_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SHARE_ROWS = 1 << 16  # smaller row groups of a partition are read by one task
+SHARE_ROWS = 1 << 16  # smaller row groups of a partition are read together
+TASK_ROWS = 1 << 21  # rows of a task, at most: starting a task takes as long as reading some 10,000 rows
 READ_ROWS, READ_BYTES = 1 << 17, 1 << 26  # of a row group, at once
 MAX_FILES = 4096  # the driver reads their footers
 SPARK = "org.apache.spark.sql.execution.datasources"
@@ -61,6 +63,18 @@ class ParquetShares(NamedTuple):
     shares: list[list[GroupOfRows]]
     offsets: dict[int, int]
     rows: int
+
+    def dealt(self, tasks: int, task_rows: int = TASK_ROWS) -> list[list[list[GroupOfRows]]]:
+        """Return the shares by task, large ones first: at least `tasks` if there are so many, of about equal rows."""
+        count = min(len(self.shares), max(tasks, -(-self.rows // task_rows)))
+        sizes = sorted(((sum(group.rows for group in share), k) for k, share in enumerate(self.shares)), reverse=True)
+        dealt: list[list[list[GroupOfRows]]] = [[] for _ in range(count)]
+        least = [(0, task) for task in range(count)]
+        for rows, k in sizes:
+            held, task = heappop(least)
+            dealt[task].append(self.shares[k])
+            heappush(least, (held + rows, task))
+        return dealt
 
 
 class _Span(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from contrada.amounts import byte_size, counted
 from contrada.errors import ContradaError
@@ -50,10 +50,17 @@ MIN_ROWS, ROWS_PER_MESSAGE = 50_000, 25
 
 @dataclass(frozen=True)
 class ScannedSubscriptions:
-    """Subscriptions that were read once: the number of good ones, and the bad rows with `row`, `key` and `reason`."""
+    """Subscriptions that were read once: the number of good ones, and the persisted answers with the bad rows."""
 
     count: int
-    rejected: DataFrame
+    persisted: DataFrame
+    offsets: dict[int, int]  # number of the first row of each partition
+
+    @property
+    def rejected(self) -> DataFrame:
+        """Return the bad rows with `row`, `key` and `reason`."""
+        bad = self.persisted.where("row IS NOT NULL").select("row", "key", "reason")
+        return bad.mapInArrow(partial(number_rows, offsets=self.offsets), REJECTED_SCHEMA)
 
 
 class MessageScan(NamedTuple):
@@ -123,18 +130,21 @@ def _table_of(sent: DataFrame, most: int | None) -> Any:
 def _scanned(
     messages: DataFrame, rows: Rows, few: _Collected, by: By, why: str, shares: ParquetShares | None
 ) -> MessageScan | str:
-    sent, job = sent_rows(rows), rows.job()
-    if "key" not in job.names:
-        job = job._replace(offsets=row_offsets(sent) if shares is None else shares.offsets)
-    ids = StructType([*messages.select(ID).schema.fields])
-    ids.fields[0].nullable = True  # bad subscriptions and reports have no message
-    schema = answer_schema(ids, rows.types, by, FURTHER)
-    reading: Any = partial(scan_batches, messages=few.messages, job=job, by=by)
-    source = sent
-    if shares is not None:
-        source = sent.sparkSession.range(0, len(shares.shares), 1, max(1, len(shares.shares)))
-        reading = partial(scan_shares, shares=shares, messages=few.messages, job=job, by=by)
-    frame = source.mapInArrow(reading, schema).persist()
+    job = rows.job()
+    if shares is None:
+        source = sent_rows(rows)
+        if "key" not in job.names:
+            job = job._replace(offsets=row_offsets(source))
+        reading: Any = partial(scan_batches, messages=few.messages, job=job, by=by)
+    else:
+        job = job._replace(offsets=shares.offsets)
+        session = messages.sparkSession
+        tasks = shares.dealt(session.sparkContext.defaultParallelism)
+        source = session.range(0, len(tasks), 1, max(1, len(tasks)))
+        reading = partial(scan_shares, tasks=tasks, columns=shares.columns, messages=few.messages, job=job, by=by)
+    field = messages.schema[ID]
+    ids = StructType([StructField(ID, field.dataType, True, field.metadata)])  # null: bad subscriptions, reports
+    frame = source.mapInArrow(reading, answer_schema(ids, rows.types, by, FURTHER)).persist()
     try:
         about = frame.where("about IS NOT NULL").select("about").collect()
     except PySparkException as error:
@@ -143,16 +153,14 @@ def _scanned(
             raise
         return _scanned(messages, rows, few, by, why, None)
     reports = sorted(ChunkReport(**json.loads(row.about)) for row in about)
-    trouble = _trouble(reports) or _repeated(sent, job.names, reports)
+    trouble = _trouble(reports) or _repeated(rows, reports)
     if trouble:
         frame.unpersist()
         return trouble
     good = [report for report in reports if report.good]
     first = good[0].chunk if good else -1  # every chunk rejects the same messages
     answers = frame.where(f"found IS NOT NULL OR (reason IS NOT NULL AND chunk = {first})")
-    bad = frame.where("row IS NOT NULL").select("row", "key", "reason")
-    rejected = bad.mapInArrow(partial(number_rows, offsets=_offsets(reports)), REJECTED_SCHEMA)
-    known = ScannedSubscriptions(sum(report.good for report in reports), rejected)
+    known = ScannedSubscriptions(sum(report.good for report in reports), frame, _offsets(reports))
     may_repeat = by == "subscriber" and "subscriber" in job.names
     stages = _stages(few, known.count, reports, by, shares)
     return MessageScan(answers, frame, known, good[0].asked if good else {}, may_repeat, why, stages)
@@ -171,13 +179,13 @@ def _trouble(reports: Sequence[ChunkReport]) -> str:
     return ""
 
 
-def _repeated(sent: DataFrame, names: Sequence[str], reports: Sequence[ChunkReport]) -> str:
+def _repeated(rows: Rows, reports: Sequence[ChunkReport]) -> str:
     """Return why keys must be compared: some are repeated. Chunks have distinct keys, most often in ranges apart."""
     ranges = sorted(report.keys for report in reports if report.keys is not None)
     if all(one[1] < other[0] for one, other in pairwise(ranges)):
         return ""
-    key = f"c{names.index('key')}"
-    twice = sent.where(f"{key} IS NOT NULL").groupBy(key).count().where("count > 1")
+    keys = rows.frame.select(rows.columns["key"].alias("key")).where("key IS NOT NULL")
+    twice = keys.groupBy("key").count().where("count > 1")
     return "" if twice.isEmpty() else "keys are repeated"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from contrada.matching.table import subscribe_rows
 from contrada.matching.template import asked_columns, read_columns
 from contrada.pipeline.answers import AnswerWriter, Slices
 from contrada.pipeline.batch.building import chunks
-from contrada.pipeline.batch.parquet_shares import ParquetShares, share_batches
+from contrada.pipeline.batch.parquet_shares import GroupOfRows, share_batches
 from contrada.pipeline.batch.simplified_batches import Job, row_numbers
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.systems import Systems, named_columns
@@ -103,11 +103,17 @@ def scan_batches(
 
 
 def scan_shares(
-    batches: Iterator[Any], shares: ParquetShares, messages: FewMessages, job: Job, by: By
+    batches: Iterator[Any],
+    tasks: Sequence[Sequence[Sequence[GroupOfRows]]],
+    columns: Sequence[str],
+    messages: FewMessages,
+    job: Job,
+    by: By,
 ) -> Iterator[Any]:
-    """Match all messages with the rows of shares, whose numbers are in the batches, as `scan_batches` does."""
-    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-        yield from scan_batches(share_batches(shares.shares[number], shares.columns), messages, job, by)
+    """Match all messages with the shares of tasks, whose numbers are in the batches, as `scan_batches` does."""
+    numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+    for share in (share for number in numbers for share in tasks[number]):
+        yield from scan_batches(share_batches(share, columns), messages, job, by)
 
 
 def _about(writer: AnswerWriter, ids: Any, report: ChunkReport) -> Any:
