@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrada.arguments import checks_methods
@@ -12,6 +13,7 @@ from contrada.broker.forwarding import LinkOptions
 from contrada.broker.link import Link, Phase
 from contrada.broker.messages import Messages
 from contrada.broker.records import restored
+from contrada.broker.saved_entries import TABLE, SavedEntries, write_columns
 from contrada.broker.seen import DEFAULT_WINDOW, SeenIds
 from contrada.broker.state import State
 from contrada.broker.telling import apply_change
@@ -72,12 +74,33 @@ class Broker:
 
     @classmethod
     def restore(
-        cls, records: Mapping[RecordKey, Any], *, window: int = DEFAULT_WINDOW, advertises: bool = False
+        cls,
+        records: Mapping[RecordKey, Any],
+        *,
+        window: int = DEFAULT_WINDOW,
+        advertises: bool = False,
+        saved: SavedEntries | None = None,
+        live: Collection[int] = (),
     ) -> Broker:
-        """Return the broker that made `records` durable; its links are down."""
+        """Return the broker that made `records` durable; its links are down.
+
+        With a `saved` table, `records` need not hold the subscriptions that it has; `live` are the numbers of all
+        subscriptions that have a record.
+        """
         broker = cls.__new__(cls)
-        broker._state = restored(records, window, advertises)
+        broker._state = restored(records, window, advertises, saved, live)
         return broker
+
+    def save_table(self, directory: Path) -> None:
+        """Save the table to a new directory; another thread may call this while commands go on.
+
+        `save_entries`, called between commands, completes it for `SavedEntries.open`.
+        """
+        self._state.entries.save_table(directory / TABLE)
+
+    def save_entries(self, directory: Path) -> None:
+        """Complete what `save_table` has begun."""
+        write_columns(directory, self._state.entries, self._state.interfaces)
 
     @property
     def id(self) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from contrada.errors import TableError
 from contrada.matching.answer import ManyMatches
 from contrada.matching.names import Name
+from contrada.matching.store.storage import saved_names
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 
@@ -30,6 +33,17 @@ class Entry(NamedTuple):
     interface: int
 
 
+class EntryColumns(NamedTuple):
+    """What a broker knows of the subscriptions of a saved table, by row; keys are None for those of neighbours."""
+
+    table_keys: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    digests: NDArray[np.int64]
+    theirs: NDArray[np.int64]
+    interfaces: NDArray[np.int32]
+    keys: list[Name | None]
+
+
 class Entries:
     """Subscriptions by row of the table, in the order in which they arrived; numbers grow with rows."""
 
@@ -38,6 +52,7 @@ class Entries:
         # By row. While one of them is shared with NumPy it cannot grow.
         self._numbers, self._digests, self._theirs = array("q"), array("q"), array("q")
         self._interfaces = array("i")
+        self._table_keys = array("q")  # they rise; those of an opened table are not its rows
         self.keys: list[Any] = []  # of clients' subscriptions, None for those of neighbours
 
     def __len__(self) -> int:
@@ -48,18 +63,18 @@ class Entries:
 
         An error of the table changes nothing.
         """
-        row = self._table.subscribe(entry.interface, predicate)
-        assert row == len(self._numbers), "default keys are rows"
+        table_key = self._table.subscribe(entry.interface, predicate)
+        self._table_keys.append(int(table_key))
         self._numbers.append(entry.number)
         self._digests.append(entry.digest)
         self._theirs.append(entry.theirs)
         self._interfaces.append(entry.interface)
         self.keys.append(key)
-        return row
+        return len(self._numbers) - 1
 
     def remove(self, row: int) -> None:
         """Remove a subscription."""
-        self._table.unsubscribe(row)
+        self._table.unsubscribe(self._table_keys[row])
         self.keys[row] = None
 
     def __getitem__(self, row: int) -> Entry:
@@ -72,7 +87,7 @@ class Entries:
     def row_of(self, number: int) -> int | None:
         """Return the row of a live subscription; None if there is none."""
         row = bisect_left(self._numbers, number)
-        is_found = row < len(self._numbers) and self._numbers[row] == number and row in self._table
+        is_found = row < len(self._numbers) and self._numbers[row] == number and self._table_keys[row] in self._table
         return row if is_found else None
 
     def interfaces_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -90,4 +105,34 @@ class Entries:
 
     def predicates(self) -> list[tuple[Entry, Predicate]]:
         """Return all live subscriptions with their predicates, oldest first."""
-        return [(self[int(row)], predicate) for row, predicate in self._table.predicates()]
+        return [
+            (self[bisect_left(self._table_keys, int(key))], predicate) for key, predicate in self._table.predicates()
+        ]
+
+    # --- saved tables ---
+
+    def save_table(self, directory: Path) -> None:
+        """Save the table; unlike the other methods this one may be called while another thread makes changes."""
+        self._table.save(directory)
+
+    def columns_of(self, directory: Path) -> EntryColumns:
+        """Return what is known of the rows of a table that was saved before."""
+        table_keys = np.asarray(saved_names(directory).keys, np.int64)
+        rows = np.searchsorted(np.array(self._table_keys, np.int64), table_keys)
+        columns = (self._numbers, self._digests, self._theirs, self._interfaces)
+        numbers, digests, theirs, interfaces = (np.array(column)[rows] for column in columns)
+        keys = [self.keys[row] for row in rows.tolist()]
+        return EntryColumns(table_keys, numbers, digests, theirs, interfaces, keys)
+
+    @classmethod
+    def opened(cls, directory: Path, columns: EntryColumns) -> Entries:
+        """Return the entries of a saved table; damaged files are a TableError."""
+        entries = cls()
+        entries._table = ForwardingTable.open(directory)
+        if len(entries._table) != len(columns.numbers):
+            raise TableError(f"{directory}: {len(entries._table):,} subscriptions, not {len(columns.numbers):,}")
+        entries._table_keys, entries._numbers = array("q", columns.table_keys), array("q", columns.numbers)
+        entries._digests, entries._theirs = array("q", columns.digests), array("q", columns.theirs)
+        entries._interfaces = array("i", columns.interfaces)
+        entries.keys = list(columns.keys)
+        return entries

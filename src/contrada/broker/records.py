@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec import structs
@@ -15,6 +15,7 @@ from contrada.broker.effects import RecordKey
 from contrada.broker.entries import Entry
 from contrada.broker.forwarding import Forwarding
 from contrada.broker.link import Link
+from contrada.broker.saved_entries import SavedEntries
 from contrada.broker.seen import SeenIds
 from contrada.broker.state import State
 from contrada.broker.telling import apply_change
@@ -24,8 +25,14 @@ from contrada.model import Predicate
 Parts = Mapping[str, Mapping[Any, Any]]  # records by kind, and by the rest of their keys
 
 
-def restored(records: Mapping[RecordKey, Any], window: int, advertises: bool) -> State:
-    """Return the state that was made durable; links are down."""
+def restored(
+    records: Mapping[RecordKey, Any], window: int, advertises: bool, saved: SavedEntries | None, live: Collection[int]
+) -> State:
+    """Return the state that was made durable; links are down.
+
+    With `saved` the records of subscriptions that it holds are not needed; those that are not `live` any more are
+    removed from it.
+    """
     parts: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
     for (kind, *rest), value in records.items():
         parts[str(kind)][tuple(rest)] = value
@@ -36,6 +43,8 @@ def restored(records: Mapping[RecordKey, Any], window: int, advertises: bool) ->
     state.counter, state.expected = own.counter, set(own.expected)
     for (name,), record in sorted(parts["link"].items(), key=lambda item: item[1].interface):
         _restore_link(state, name, record, parts)
+    if saved is not None:
+        _restore_saved(state, saved, frozenset(live))
     subscriptions = _restore_subscriptions(state, parts)
     _restore_advertisements(state, parts)
     for link in state.links.values():
@@ -65,10 +74,28 @@ def _of_link(records: Mapping[Any, Any], name: str) -> list[tuple[int, Any]]:
     )
 
 
+def _restore_saved(state: State, saved: SavedEntries, live: frozenset[int]) -> None:
+    """Take the table as it was saved, without what is gone."""
+    for name in saved.names:
+        if name not in state.links:
+            state.interface_of_client(name)
+    links = {name: link.interface for name, link in state.links.items()}
+    state.entries = saved.entries(defaultdict(int, state.clients | links))
+    state.rows = {key: row for row, key in enumerate(state.entries.keys) if key is not None}
+    for number in saved.numbers - live:
+        row = state.entries.row_of(number)
+        assert row is not None
+        state.rows.pop(state.entries.keys[row], None)
+        state.entries.remove(row)
+
+
 def _restore_subscriptions(state: State, parts: Parts) -> dict[int, tuple[int, Predicate]]:
-    """Restore the table; return interfaces and predicates by number."""
+    """Restore the table; return interfaces and predicates by number, if there are links that ask for them."""
     theirs = {number: id for (_, id), number in parts["theirs"].items()}
     found = {}
+    if state.links:
+        _restore_theirs(state, theirs)
+        found = {entry.number: (entry.interface, predicate) for entry, predicate in state.entries.predicates()}
     for (number,), record in sorted(parts["subscription"].items()):
         link = state.links.get(record.owner) if record.key is None else None
         interface = state.interface_of_client(record.owner) if link is None else link.interface
@@ -81,6 +108,16 @@ def _restore_subscriptions(state: State, parts: Parts) -> dict[int, tuple[int, P
             link.rows[theirs[number]] = row
     state.entries.pack()
     return found
+
+
+def _restore_theirs(state: State, theirs: Mapping[int, int]) -> None:
+    """Give the neighbours' subscriptions of a saved table the ids that they have now."""
+    links = {link.interface: link for link in state.links.values()}
+    for number, id in theirs.items():
+        row = state.entries.row_of(number)
+        if row is not None:
+            state.entries.rename(row, id)
+            links[state.entries[row].interface].rows[id] = row
 
 
 def _restore_advertisements(state: State, parts: Parts) -> None:

@@ -26,8 +26,8 @@ LARGEST_INTEGER = 1 << 63  # of MessagePack
 POINT, REGION = 0, 1
 
 
-def encode(frame: Frame) -> bytes:
-    """Return the bytes of a frame.
+def encode(frame: Any) -> bytes:
+    """Return the bytes of a frame, or of another value made of such parts.
 
     >>> from contrada.broker.frames import LinkAck
     >>> decode(encode(LinkAck(7)))
@@ -140,5 +140,10 @@ def _read_batch(data: Any) -> pa.RecordBatch:
     return batches[0]
 
 
+def decoder_of(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Return a decoder of values of a type, in which predicates and messages may be."""
+    return msgspec.msgpack.Decoder(kind, dec_hook=_decode_own)
+
+
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_own)
-_DECODER: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame, dec_hook=_decode_own)
+_DECODER: msgspec.msgpack.Decoder[Frame] = decoder_of(Frame)

@@ -18,6 +18,7 @@ from contrada.broker.broker import Broker
 from contrada.broker.effects import CloseLink, Deliver, Effect, Persist, RecordKey, Send
 from contrada.broker.forwarding import LinkOptions
 from contrada.broker.frames import Frame, LinkCommand, Publish
+from contrada.broker.record_bytes import record_bytes, record_value
 from contrada.broker.seen import DEFAULT_WINDOW
 from contrada.broker.simulation.connection import Connection, Wire
 from contrada.broker.simulation.counting import Counts, LinkCounts, MissingMessage, kept_messages, seen_messages
@@ -47,8 +48,9 @@ class NetworkSimulator:
     """A network of brokers in virtual time.
 
     A frame takes between the two `delay`s in seconds, as does the news that a connection is up or down. A broker gets
-    a tick at most `tick` seconds after a command. With `wire` every frame is encoded and decoded; `sizes` only counts
-    encoded bytes. Without `durable` no records are kept, which saves memory; a broker can then only lose its state.
+    a tick at most `tick` seconds after a command. With `wire` every frame is encoded and decoded, and so are the
+    records of a broker that restarts; `sizes` only counts encoded bytes. Without `durable` no records are kept, which
+    saves memory; a broker can then only lose its state.
 
     >>> import pyarrow as pa
     >>> from contrada.broker.simulation.topologies import chain
@@ -219,10 +221,15 @@ class NetworkSimulator:
         self.crash(id)
         host = self._host(id)
         if host.store:
-            host.broker = Broker.restore(host.store, **self._settings)
+            host.broker = Broker.restore(self._read_records(host.store), **self._settings)
         else:  # it has never had a command
             host.broker = Broker(id, next(self._incarnations), **self._settings)
         self._reconnect(id)
+
+    def _read_records(self, store: Mapping[RecordKey, Any]) -> Mapping[RecordKey, Any]:
+        if not self._decodes:
+            return store
+        return {key: record_value(key, record_bytes(key, value)) for key, value in store.items()}
 
     def lose(self, id: str) -> None:
         """Start a broker without its records; its clients subscribe and advertise again at once."""
