@@ -29,6 +29,8 @@ SHAPES = [
     {"type": "Point", "coordinates": []}, {"type": "Point", "coordinates": [1, None]},
     {"type": "Polygon", "coordinates": []}, {"type": "Point", "coordinates": [1, 1], "bbox": [1, 1, 1, 1]},
     {"coordinates": [1, 1], "type": "Points"}, {"type": "GeometryCollection", "geometries": [POINT]},
+    {"type": "Point", "coordinates": [200, 1]},
+    {"type": "Polygon", "coordinates": [[[0, 0], [181, 0], [3, 3], [0, 0]]]},
 ]  # fmt: skip
 VALUES = {
     "severity": [1, 2, 2.5, 3.0, None, "2", 2**53 + 1, 2**64, 1e300, True, -0.0, [3]],
@@ -144,3 +146,14 @@ def test_lines_of_one_kind_are_read_as_columns():
     lines = JsonLines()
     lines.learn([feature])
     assert lines.table_of(json.dumps(feature).encode() + b"\n").column_names == ["kind", "id", "geometry"]
+
+
+@pytest.mark.parametrize("place", [[200, 1], [1, -91]])
+def test_points_off_the_globe_are_read_one_by_one(place):
+    lines, feature = JsonLines(), {"type": "Feature", "properties": {"kind": "a"}, "geometry": POINT}
+    lines.learn([feature])
+    block = [
+        json.dumps(feature | {"geometry": shape}) + "\n" for shape in (POINT, None, POINT | {"coordinates": place})
+    ]
+    assert lines.table_of("".join(block[:2]).encode()) is not None
+    assert lines.table_of("".join(block).encode()) is None

@@ -170,9 +170,16 @@ def _add_features(members: dict[str, Any], columns: dict[str, Any]) -> None:
         columns["id"] = name
     if geometry is not None and geometry.null_count < len(geometry):
         _add("geometry", geometry, columns)
-        if "geometry" not in columns:
+        if "geometry" not in columns or not _is_on_globe(columns["geometry"]):
             raise UnfitError
         columns["geometry"] = with_crs(pa.chunked_array([columns["geometry"]]), LONGITUDE_LATITUDE)
+
+
+def _is_on_globe(geometry: Any) -> bool:
+    """Return True if all coordinates are longitudes and latitudes; of a point, `match_many` does not ask that."""
+    while not pa.types.is_fixed_size_list(geometry.type):
+        geometry = geometry.values
+    return not (np.abs(np.asarray(geometry.values).reshape(-1, 2)) > (180, 90)).any()
 
 
 def _add(name: str, column: Any, columns: dict[str, Any]) -> None:

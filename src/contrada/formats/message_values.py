@@ -122,6 +122,8 @@ def value_of(name: str, value: Any, spatial: Spatial = UNCHANGED, crs: str | Non
 
 
 def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
+    if type(value) is dict and is_geometry_object(value):  # the usual one of messages in JSON
+        return spatial.of_geojson(value, crs)
     if value is None or isinstance(value, _TESTED_TYPES):
         return value
     if isinstance(value, Region | Point):

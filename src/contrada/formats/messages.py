@@ -25,6 +25,8 @@ from contrada.limits import check_limit, limit
 REQUIRED = ("id", "source", "specversion", "type")  # of a CloudEvent
 _DATA = ("data", "data_base64")
 _JSON_TYPES = frozenset((str, int, float, bool, list))  # types of values that are kept as they are
+_TEXT = frozenset((str,))
+_ID_TYPES, _CONTEXT_TYPES = (str, int, float), (str, bool, int)  # making a union takes longer than the test
 _JSON_NAMES = {list: "an array", str: "text", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}
 
 
@@ -90,6 +92,9 @@ class Attributes:
 
     def add_all(self, members: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Attributes:
         """Add the members of an object and of the objects within it."""
+        if not prefix and self._is_plain(members):
+            self.values.update(members)
+            return self
         check_limit("nesting", depth, f"object {prefix[:60]!r}")
         check_limit("name_bytes", len(prefix), f"attribute {prefix[:40]}...")
         for name, value in members.items():
@@ -99,6 +104,16 @@ class Attributes:
             else:
                 self.add(full, value)
         return self
+
+    def _is_plain(self, members: Mapping[str, Any]) -> bool:
+        """Return True if members are attributes as they are: adding them one by one takes twice as long."""
+        if self.values or self._times or type(members) is not dict or not 0 < len(members) < self._most:
+            return False
+        return (
+            _JSON_TYPES.issuperset(map(type, members.values()))
+            and _TEXT.issuperset(map(type, members))
+            and max(map(len, members)) <= self._longest
+        )
 
     def add(self, name: str, value: Any) -> None:
         """Add one attribute, unless it is null."""
@@ -130,17 +145,17 @@ def message_of_feature(value: Mapping[str, Any], spatial: Spatial, times: Collec
     ...                     "geometry": {"type": "Point", "coordinates": [11.3, 43.3]}}, Spatial())
     {'wind.from': 'NW', 'geometry': Point(11.3, 43.3), 'id': 7}
     """
-    expected = spatial.input_crs(LONGITUDE_LATITUDE)
-    named = None if expected is None else crs_of(value)
-    if named is not None and expected is not None and not is_same_crs(named, expected):
-        raise CrsError(
-            f"the GeoJSON member crs is {named[:60]}, but the input is read as {expected}; pass crs= to change this"
-        )
+    if "crs" in value and (expected := spatial.input_crs(LONGITUDE_LATITUDE)) is not None:
+        named = crs_of(value)
+        if named is not None and not is_same_crs(named, expected):
+            raise CrsError(
+                f"the GeoJSON member crs is {named[:60]}, but the input is read as {expected}; pass crs= to change this"
+            )
     properties, name = value.get("properties"), value.get("id")
-    if properties is not None and not isinstance(properties, Mapping):
+    if properties is not None and type(properties) is not dict and not isinstance(properties, Mapping):
         raise FormatError(f"properties: need an object or null, got {type(properties).__name__}")
     geometry = geometry_of(value)
-    if name is not None and (isinstance(name, bool) or not isinstance(name, str | int | float)):
+    if name is not None and (isinstance(name, bool) or not isinstance(name, _ID_TYPES)):
         raise FormatError(f"id: need text or a number, got {type(name).__name__}")
     attributes = Attributes(spatial, times, LONGITUDE_LATITUDE).add_all(properties or {})
     attributes.add("geometry", geometry)
@@ -163,7 +178,7 @@ def message_of_cloudevent(value: Mapping[str, Any], spatial: Spatial, times: Col
     for name, item in context.items():
         if name in REQUIRED and not (isinstance(item, str) and item):
             raise FormatError(f"context attribute {name}: need non-empty text, got {item!r:.60}")
-        if not isinstance(item, str | bool | int):
+        if not isinstance(item, _CONTEXT_TYPES):
             kind = type(item).__name__
             raise FormatError(f"context attribute {name}: need text, a boolean or an integer, got {kind}")
     if context["specversion"] != "1.0":

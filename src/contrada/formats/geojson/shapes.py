@@ -34,16 +34,18 @@ def is_geometry_object(value: Any) -> bool:
     >>> is_geometry_object({"type": "Point", "coordinates": [0, 0]}), is_geometry_object({"type": "Point"})
     (True, False)
     """
-    if not isinstance(value, Mapping) or not isinstance(value.get("type"), str) or value["type"] not in GEOMETRY_TYPES:
+    if type(value) is not dict and not isinstance(value, Mapping):  # the first test is faster
+        return False
+    if not isinstance(value.get("type"), str) or value["type"] not in GEOMETRY_TYPES:
         return False
     return ("geometries" if value["type"] == "GeometryCollection" else "coordinates") in value
 
 
 def is_feature(value: Any) -> bool:
     """Return True for a GeoJSON Feature: an object of that type with a geometry or properties."""
-    return (
-        isinstance(value, Mapping) and value.get("type") == "Feature" and ("geometry" in value or "properties" in value)
-    )
+    if type(value) is not dict and not isinstance(value, Mapping):
+        return False
+    return value.get("type") == "Feature" and ("geometry" in value or "properties" in value)
 
 
 def geometry_of(feature: Mapping[str, Any]) -> Any:
