@@ -49,7 +49,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || \
 	    { echo "creating $(VENV) with $$("$$found" --version)"; "$$found" -m venv $(VENV); }  # or half of it was made
 	@echo "installing into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,experiments]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,broker,postgres,otel,experiments]'
 	@touch $@
 
 # Runs before anything is installed: standard library only. One sentence and a stop when Java is missing or old.
@@ -79,10 +79,11 @@ format: $(READY)  ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 # Properties get four times the examples that they get in `make test`.
-verify: java $(READY)  ## a million pairs of regions against the oracles, thousands of damaged files, 100,000 hostile inputs
+verify: java $(READY)  ## a million pairs of regions against the oracles, thousands of damaged files, 100,000 hostile inputs, a broker killed 200 times
 	CONTRADA_EFFORT=full $(BIN)/python -m pytest -n 2 --dist loadfile -m "(hypothesis or effort) and not slow"
 	$(BIN)/python -m verification.verify
 	$(BIN)/python -m verification.damage
+	$(BIN)/python -m verification.kills
 	PYTHONPATH=tests/doors $(BIN)/python -m hostile --inputs 100000
 	PYTHONPATH=tests/doors $(BIN)/python -m hostile --commands --inputs 0 --step 20
 

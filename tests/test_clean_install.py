@@ -6,7 +6,7 @@ from console import read_lines, write_lines
 from doc_pages import ROOT
 from environments import Environment
 
-OF_EXTRAS = ("pyspark", "pandas", "pyogrio", "matplotlib", "fastapi", "duckdb", "geopandas", "hypothesis", "pytest")
+OF_EXTRAS = ("pyspark", "pandas", "pyogrio", "matplotlib", "starlette", "duckdb", "geopandas", "hypothesis", "pytest")
 OF_TESTS = ("generators", "oracles", "verification", "hostile")
 SUBSCRIPTION = {"subscriber": "harbour-master", "filter": "severity >= 3 AND overlaps(area, BBOX(9, 1, 14, 5))"}
 STORM = {"severity": 4, "area": {"type": "Polygon", "coordinates": [[[4, 3], [10, 3], [12, 6], [4, 9], [4, 3]]]}}

@@ -1,0 +1,1 @@
+"""The service: a durable broker with HTTP, WebSocket and webhooks around the broker core."""

@@ -1,0 +1,1 @@
+"""Who may do how much: API keys, tokens, rates, connections, and the addresses that webhooks may reach."""
