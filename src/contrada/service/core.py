@@ -1,0 +1,354 @@
+"""Core: everything that the engine thread owns. Commands change it in memory and fill a StoreChange for the disk."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import structs
+
+from contrada.broker.broker import Broker
+from contrada.broker.effects import Deliver, Effect, Persist, RecordKey, RejectedMessages
+from contrada.broker.record_bytes import record_bytes, record_value
+from contrada.errors import KeyInUseError, LimitError, TableError
+from contrada.service.catalog import FILTER, SEPARATOR, Catalog, Definition, FeedPlaces
+from contrada.service.cursors import Cursors, Position
+from contrada.service.intake import BodyReader, Part, Post, Refusal, Taken
+from contrada.service.matches import pack_matches, unpack_matches
+from contrada.service.recent_ids import RecentIds
+from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
+from contrada.service.table_files import TableFiles
+
+BROKER = "broker"  # kind of the records of the broker core, but for those of its subscriptions
+BROKER_SUBSCRIPTION = "broker-subscription"
+BROKER_ID = "here"
+CLIENT = "subscribers"  # all are one client of the broker core, which then delivers a batch once: numbers tell whose
+TRIM_ROWS = 10_000  # removed by one transaction, so that others do not wait long
+
+
+class NewSubscription(NamedTuple):
+    """A subscription as it is asked for; `expires` in milliseconds since 1970."""
+
+    subscriber: str
+    filter: Any
+    on: str = "match"
+    expires: int | None = None
+    is_paused: bool = False
+
+
+class Published(NamedTuple):
+    """What became of a post: `first` and `last` are sequence numbers, 0 if nothing was taken.
+
+    `duplicates` are rows whose message was published before, with its sequence number.
+    """
+
+    first: int
+    last: int
+    duplicates: tuple[tuple[int, int], ...]
+    rejected: tuple[Refusal, ...]
+
+
+class Delivery(NamedTuple):
+    """A message with the subscriptions that it satisfies, by rising number."""
+
+    sequence: int
+    body: bytes
+    numbers: list[int]
+
+
+class Core:
+    """The state of the service, as the store holds it plus what the running commands have changed.
+
+    When a change cannot be written, the core is thrown away and loaded again, with the `feeds` of the one before.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        clock: Callable[[], int],
+        feeds: FeedPlaces,
+        *,
+        window: int = 100_000,
+        most_subscriptions: int = 1_000_000,
+        vertices: int | None = None,
+        tables: TableFiles | None = None,
+    ) -> None:
+        self._tables = tables
+        self._clock, self._window, self._most = clock, window, most_subscriptions
+        self.catalog = Catalog.load(store, feeds)
+        self.cursors = Cursors.load(store)
+        newest = store.newest()
+        self.last = 0 if newest is None else newest.sequence
+        self._at = 0 if newest is None else newest.at
+        self.total = 0 if newest is None else newest.total
+        self._recent = RecentIds(window, store.ids(window))
+        self._brokers = _restored_brokers(store, window, tables)
+        self._reader = BodyReader(vertices=vertices)
+        self._start, self._count = secrets.token_hex(8), 0  # of ids within the broker core
+
+    def now(self) -> int:
+        """Return the time in milliseconds; it never falls, whatever the clock does."""
+        self._at = max(self._at, self._clock())
+        return self._at
+
+    # --- messages ---
+
+    def publish(self, posts: Sequence[tuple[str, Post]], change: StoreChange) -> tuple[list[Any], list[Delivery]]:
+        """Take posts of tenants, in order; return a Published or an error for each, and what is to be delivered."""
+        answers: list[Any] = [None] * len(posts)
+        deliveries: list[Delivery] = []
+        start = 0
+        while start < len(posts):  # posts of one tenant that follow one another are read together
+            stop = start + 1
+            while stop < len(posts) and posts[stop][0] == posts[start][0]:
+                stop += 1
+            part = [post for _, post in posts[start:stop]]
+            answers[start:stop] = self._publish_of(posts[start][0], part, change, deliveries)
+            start = stop
+        return answers, deliveries
+
+    def _publish_of(
+        self, tenant: str, posts: list[Post], change: StoreChange, deliveries: list[Delivery]
+    ) -> Iterable[Published]:
+        """Take posts of one tenant; yield what became of each."""
+        taken = self._reader.read(posts)
+        outcomes = self._take(tenant, posts, taken, change, deliveries)
+        accepted: list[list[int]] = [[] for _ in posts]
+        duplicates: list[list[tuple[int, int]]] = [[] for _ in posts]
+        for outcome, post, row in zip(outcomes, taken.posts, taken.rows, strict=True):
+            if isinstance(outcome, str):
+                taken.rejected[post].append(Refusal(row, outcome))
+            elif outcome < 0:
+                duplicates[post].append((row, -outcome))
+            else:
+                accepted[post].append(outcome)
+        for sequences, again, bad in zip(accepted, duplicates, taken.rejected, strict=True):
+            bounds = (sequences[0], sequences[-1]) if sequences else (0, 0)
+            yield Published(*bounds, tuple(again), tuple(sorted(bad)))
+
+    def _take(
+        self, tenant: str, posts: list[Post], taken: Taken, change: StoreChange, deliveries: list[Delivery]
+    ) -> list[int | str]:
+        """Return the sequence number of each message, minus that of an equal earlier one, or why it was refused."""
+        outcomes: list[int | str] = [0] * len(taken.bodies)
+        again = self._known(tenant, taken.ids)
+        found, refused = self._match(tenant, taken.parts, again, change)
+        at = self.now()
+        for place, (id, body) in enumerate(zip(taken.ids, taken.bodies, strict=True)):
+            if place in again:
+                first = again[place]
+                outcome = first if first < 0 else outcomes[first]
+                outcomes[place] = outcome if isinstance(outcome, str) else -abs(outcome)
+                continue
+            if place in refused:
+                outcomes[place] = refused[place]
+                continue
+            self.last += 1
+            self.total += len(body)
+            outcomes[place] = self.last
+            numbers = sorted(found.get(place, ()))
+            format = posts[taken.posts[place]].format
+            change.messages.append(
+                StoredMessage(self.last, at, tenant, id or "", format, body, pack_matches(numbers), self.total)
+            )
+            if id is not None:
+                self._recent.add(tenant, id, self.last)
+            deliveries.append(Delivery(self.last, body, numbers))
+        return outcomes
+
+    def _known(self, tenant: str, ids: Sequence[str | None]) -> dict[int, int]:
+        """Return messages that were there before, by place: minus the sequence number, or the place of the first."""
+        known: dict[int, int] = {}
+        firsts: dict[str, int] = {}
+        for place, id in enumerate(ids):
+            if id is None:
+                continue
+            sequence = self._recent.get(tenant, id)
+            if sequence is not None:
+                known[place] = -sequence
+            elif firsts.setdefault(id, place) != place:
+                known[place] = firsts[id]
+        return known
+
+    def _match(
+        self, tenant: str, parts: list[Part], again: Mapping[int, int], change: StoreChange
+    ) -> tuple[dict[int, list[int]], dict[int, str]]:
+        """Return the numbers that new messages satisfy, by place, and why some cannot be matched."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        refused: dict[int, str] = {}
+        for table, places in parts:
+            if again:
+                fresh = [row for row, place in enumerate(places) if place not in again]
+                if not fresh:
+                    continue
+                if len(fresh) < len(places):
+                    table, places = table.take(np.asarray(fresh)), [places[row] for row in fresh]
+            ids = [f"{self._start}.{self._count + row}" for row in range(len(places))]
+            self._count += len(places)
+            for effect in self._effects(tenant, self._broker(tenant).publish(table, ids), change):
+                if isinstance(effect, Deliver):
+                    for row, keys in zip(effect.rows, effect.keys, strict=True):
+                        found[places[row]] += keys  # type: ignore[arg-type]  # keys of ours are numbers
+                elif isinstance(effect, RejectedMessages):
+                    refused |= {places[item.row]: item.reason for item in effect.rows}
+        return found, refused
+
+    # --- subscriptions ---
+
+    def put(self, tenant: str, key: str, asked: NewSubscription, is_new: bool, change: StoreChange) -> Definition:
+        """Add or replace a subscription; with `is_new` an existing key is an error. An error changes nothing."""
+        old = self.catalog.get(tenant, key)
+        if old is not None and is_new:
+            raise KeyInUseError(f"a subscription has the key {key!r:.80} already")
+        if old is None and self.catalog.count(tenant) >= self._most:
+            raise LimitError(f"the tenant has {self._most:,} subscriptions, as many as it may")
+        keeps = old is not None and old.subscriber == asked.subscriber
+        number = old.number if keeps and old is not None else len(self.catalog.owners)
+        broker = self._broker(tenant)
+        if asked.is_paused:
+            check_filter(asked.filter)
+        else:
+            self._effects(tenant, broker.subscribe(CLIENT, number, asked.filter), change)
+        if old is not None and not old.is_paused and (asked.is_paused or not keeps):
+            self._effects(tenant, broker.unsubscribe(old.number), change)
+        if not keeps:
+            if old is not None:
+                self.catalog.remove(tenant, key, self.last, change)
+            assert self.catalog.new_number() == number
+        created = self.now() if old is None else old.created
+        definition = Definition(
+            number, asked.subscriber, self.last + 1, created, asked.on, asked.expires, asked.is_paused
+        )
+        self.catalog.put(tenant, key, definition, change)
+        change.records.append((FILTER, tenant + SEPARATOR + key, msgspec.json.encode(asked.filter)))
+        return definition
+
+    def delete(self, tenant: str, key: str, change: StoreChange) -> Definition:
+        """Remove a subscription; its matches so far stay deliverable."""
+        definition = self.catalog.require(tenant, key)
+        if not definition.is_paused:
+            self._effects(tenant, self._broker(tenant).unsubscribe(definition.number), change)
+        return self.catalog.remove(tenant, key, self.last, change)
+
+    def expire(self, change: StoreChange) -> None:
+        """Remove the subscriptions whose time is over."""
+        for tenant, key in list(self.catalog.expired(self.now())):
+            self.delete(tenant, key, change)
+
+    # --- retention ---
+
+    def trim(self, bound: int, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> None:
+        """Remove messages before a sequence number, but not the last one; count the events that nobody had.
+
+        `sent` is, by feed, the last message of which an event was handed to a consumer.
+        """
+        oldest = store.span().oldest
+        bound = min(bound, self.last, oldest + TRIM_ROWS)
+        if bound <= oldest:
+            return
+        gone: defaultdict[int, list[Position]] = defaultdict(list)
+        for sequence, data in store.matches(oldest, bound):
+            for number in unpack_matches(data).tolist():
+                owner = self.catalog.owners[number]
+                if owner is not None:
+                    gone[owner.feed].append(Position(sequence, number))
+        for feed, positions in gone.items():
+            self._count_dropped(feed, positions, sent.get(feed, 0), change)
+        self.catalog.forget_before(bound, change)
+        change.trim = bound
+
+    def _count_dropped(self, feed: int, gone: list[Position], sent: int, change: StoreChange) -> None:
+        tenant, subscriber = self.catalog.feeds.names[feed]
+        for reader in {"", *self.cursors.readers(tenant, subscriber)}:
+            cursor = self.cursors.get(tenant, subscriber, reader)
+            had = max(cursor.position, Position.after_message(sent)) if reader == "" else cursor.position
+            dropped = cursor.dropped + sum(position > had for position in gone)
+            new = structs.replace(cursor, dropped=dropped, lost=gone[-1].sequence, lost_number=gone[-1].number)
+            self.cursors.put(tenant, subscriber, reader, new, change)
+
+    # --- the broker core ---
+
+    def broker(self, tenant: str) -> Broker | None:
+        """Return the broker of a tenant; None if it has none."""
+        return self._brokers.get(tenant)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the number of subscriptions that each tenant's broker holds."""
+        return {tenant: len(broker) for tenant, broker in self._brokers.items()}
+
+    def _broker(self, tenant: str) -> Broker:
+        broker = self._brokers.get(tenant)
+        if broker is None:
+            broker = self._brokers[tenant] = Broker(BROKER_ID, secrets.randbits(30), window=self._window)
+        return broker
+
+    def _effects(self, tenant: str, effects: list[Effect], change: StoreChange) -> list[Effect]:
+        """Note the records among effects; return the others."""
+        rest: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, Persist):
+                for key, value in effect.records:
+                    data = None if value is None else record_bytes(key, value)
+                    if key[0] == "subscription":
+                        change.records.append((BROKER_SUBSCRIPTION, f"{tenant}{SEPARATOR}{key[1]}", data))
+                        if self._tables is not None:
+                            self._tables.note_change(tenant)
+                    else:
+                        name = tenant + SEPARATOR + msgspec.json.encode(key).decode()
+                        change.records.append((BROKER, name, data))
+            else:
+                rest.append(effect)
+        return rest
+
+
+def check_filter(filter: Any) -> None:
+    """Raise an error if a filter cannot be read."""
+    from contrada.matching.table import ForwardingTable
+
+    ForwardingTable().subscribe(0, filter)
+
+
+def _restored_brokers(store: MessageStore, window: int, tables: TableFiles | None) -> dict[str, Broker]:
+    """Return the broker of each tenant, as the store holds it; what a saved table has is not read again."""
+    records: defaultdict[str, dict[RecordKey, Any]] = defaultdict(dict)
+    for name, data in store.records(BROKER):
+        tenant, _, text = name.partition(SEPARATOR)
+        key: RecordKey = tuple(msgspec.json.decode(text))
+        records[tenant][key] = record_value(key, data)
+    live: defaultdict[str, list[int]] = defaultdict(list)
+    for name in store.names(BROKER_SUBSCRIPTION):
+        tenant, _, number = name.partition(SEPARATOR)
+        live[tenant].append(int(number))
+    return {
+        tenant: _restored_broker(store, tenant, found, live[tenant], window, tables)
+        for tenant, found in records.items()
+    }
+
+
+def _restored_broker(
+    store: MessageStore,
+    tenant: str,
+    records: dict[RecordKey, Any],
+    live: list[int],
+    window: int,
+    tables: TableFiles | None,
+) -> Broker:
+    saved = None if tables is None else tables.open(store, tenant)
+    for saved_entries in (saved, None):  # a table that cannot be opened after all is not needed
+        known = frozenset() if saved_entries is None else saved_entries.numbers
+        missing = [number for number in live if number not in known]
+        for number in missing:
+            data = store.record(BROKER_SUBSCRIPTION, f"{tenant}{SEPARATOR}{number}")
+            assert data is not None
+            key: RecordKey = ("subscription", number)
+            records[key] = record_value(key, data)
+        try:
+            return Broker.restore(records, window=window, saved=saved_entries, live=live)
+        except TableError:
+            if saved_entries is None:
+                raise
+    raise AssertionError("restored, or raised")

@@ -1,0 +1,119 @@
+"""Cursors: how far each subscriber has acknowledged its events, and what retention took from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from contrada.errors import FormatError
+from contrada.service.catalog import SEPARATOR
+from contrada.service.store.message_store import MessageStore, StoreChange
+
+CURSOR = "cursor"  # kind of the records
+LAST_NUMBER = (1 << 32) - 1
+
+
+class Position(NamedTuple):
+    """A place between events: after the event of this message and this subscription."""
+
+    sequence: int
+    number: int
+
+    @property
+    def id(self) -> str:
+        """The id of the event before the place."""
+        return f"{self.sequence}.{self.number}"
+
+    @classmethod
+    def after_message(cls, sequence: int) -> Position:
+        """Return the place after all events of a message."""
+        return cls(sequence, LAST_NUMBER)
+
+    @classmethod
+    def of_id(cls, id: str) -> Position:
+        """Return the place after an event; raise FormatError if it is not the id of one.
+
+        >>> Position.of_id("12.3")
+        Position(sequence=12, number=3)
+        """
+        sequence, dot, number = id.partition(".")
+        if not (dot and _is_count(sequence) and _is_count(number) and int(number) <= LAST_NUMBER):
+            raise FormatError(f"event id: need two numbers such as 12.3, got {id!r:.60}")
+        return cls(int(sequence), int(number))
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """Where a reader of a subscriber's events stands.
+
+    `dropped` counts the events that retention removed before they were acknowledged; the last event that it removed is
+    that of the message `lost` and the subscription `lost_number`.
+    """
+
+    sequence: int = 0
+    number: int = 0
+    dropped: int = 0
+    lost: int = 0
+    lost_number: int = 0
+
+    @property
+    def lost_position(self) -> Position:
+        """The place after the last event that retention removed."""
+        return Position(self.lost, self.lost_number)
+
+    @property
+    def position(self) -> Position:
+        """The place after the last event that was acknowledged."""
+        return Position(self.sequence, self.number)
+
+
+class Cursors:
+    """Cursors by tenant, subscriber and reader: the subscriber itself is the reader "", a webhook has a name."""
+
+    def __init__(self) -> None:
+        self._cursors: dict[tuple[str, str, str], Cursor] = {}
+
+    @classmethod
+    def load(cls, store: MessageStore) -> Cursors:
+        """Return what a store holds."""
+        cursors = cls()
+        for name, value in store.records(CURSOR):
+            tenant, subscriber, reader = name.split(SEPARATOR)
+            cursors._cursors[tenant, subscriber, reader] = msgspec.msgpack.decode(value, type=Cursor)
+        return cursors
+
+    def get(self, tenant: str, subscriber: str, reader: str = "") -> Cursor:
+        """Return a cursor; one at the beginning for an unknown reader."""
+        return self._cursors.get((tenant, subscriber, reader), Cursor())
+
+    def items(self) -> Iterator[tuple[tuple[str, str, str], Cursor]]:
+        """Yield tenants, subscribers and readers with their cursors."""
+        return iter(list(self._cursors.items()))
+
+    def readers(self, tenant: str, subscriber: str) -> list[str]:
+        """Return the readers of a subscriber that have a cursor."""
+        return [reader for one, other, reader in self._cursors if (one, other) == (tenant, subscriber)]
+
+    def acknowledge(
+        self, tenant: str, subscriber: str, position: Position, change: StoreChange, reader: str = ""
+    ) -> None:
+        """Move a cursor forward; one that is further already stays."""
+        old = self.get(tenant, subscriber, reader)
+        if position > old.position:
+            new = msgspec.structs.replace(old, sequence=position.sequence, number=position.number)
+            self.put(tenant, subscriber, reader, new, change)
+
+    def put(self, tenant: str, subscriber: str, reader: str, cursor: Cursor, change: StoreChange) -> None:
+        """Set a cursor."""
+        self._cursors[tenant, subscriber, reader] = cursor
+        change.records.append((CURSOR, SEPARATOR.join((tenant, subscriber, reader)), msgspec.msgpack.encode(cursor)))
+
+    def remove(self, tenant: str, subscriber: str, reader: str, change: StoreChange) -> None:
+        """Forget a reader."""
+        if self._cursors.pop((tenant, subscriber, reader), None) is not None:
+            change.records.append((CURSOR, SEPARATOR.join((tenant, subscriber, reader)), None))
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18

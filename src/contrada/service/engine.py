@@ -1,0 +1,208 @@
+"""Engine: one thread that takes all queued commands, writes one transaction for them, and answers after the commit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from queue import Empty, SimpleQueue
+from time import perf_counter, time_ns
+from typing import Any, NamedTuple, TypeAlias
+
+from contrada.errors import ContradaError
+from contrada.service.core import Core, Delivery
+from contrada.service.intake import Post
+from contrada.service.store.message_store import MessageStore, StoreChange, StoreError
+
+GROUP_COMMANDS = 1_024  # in one transaction, at most
+GROUP_BYTES = 8 << 20  # of bodies in one transaction; one command alone may have more
+PROBE = "probe"  # kind of a record that is written to find out whether the store takes anything again
+
+Work: TypeAlias = Callable[[Core, StoreChange], Any]
+
+
+class BusyError(ContradaError):
+    """More commands wait than may wait; the same command may be sent again a little later."""
+
+
+class Task(NamedTuple):
+    """A command and the ticket that its answer goes to; `work` is None for a post."""
+
+    ticket: Any
+    tenant: str
+    post: Post | None
+    work: Work | None
+
+
+class GroupTimes(NamedTuple):
+    """When a transaction began, was matched and was durable, in nanoseconds since 1970, and how large it was."""
+
+    began: int
+    matched: int
+    durable: int
+    commands: int
+    messages: int
+
+
+class Committed(NamedTuple):
+    """What a transaction did: answers by ticket (errors are answers too), and what is to be delivered.
+
+    `times` is None if it failed.
+    """
+
+    core: Core
+    answers: list[tuple[Any, Any]]
+    deliveries: list[Delivery]
+    times: GroupTimes | None = None
+
+
+class EngineWork:
+    """How much an engine has done: groups of commands, and the seconds that it took to match and to commit them."""
+
+    def __init__(self) -> None:
+        self.groups = 0
+        self.match_seconds = self.commit_seconds = 0.0
+
+
+class Engine:
+    """Runs commands in the order in which they came; each is durable when it is answered.
+
+    `committed` is called by the engine's thread after each transaction.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        load: Callable[[], Core],
+        committed: Callable[[Committed], None],
+        most_waiting: int = 100_000,
+    ) -> None:
+        self._store, self._load, self._committed, self._most = store, load, committed, most_waiting
+        self.core = load()
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
+        self._fault: StoreError | None = None
+        self.done = EngineWork()
+        self._thread = threading.Thread(target=self._run, name="contrada-engine", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is queued, and end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    @property
+    def waiting(self) -> int:
+        """The number of commands that wait."""
+        return self._queue.qsize()
+
+    @property
+    def fault(self) -> StoreError | None:
+        """Why the store takes nothing at the moment; None if it does."""
+        return self._fault
+
+    def publish(self, ticket: Any, tenant: str, post: Post) -> None:
+        """Queue a post; the answer is a Published."""
+        self._submit(Task(ticket, tenant, post, None))
+
+    def do(self, ticket: Any, work: Work) -> None:
+        """Queue work on the core; the answer is what it returns, or the ContradaError that it raises."""
+        self._submit(Task(ticket, "", None, work))
+
+    def _submit(self, task: Task) -> None:
+        if self._queue.qsize() >= self._most:
+            raise BusyError(f"{self._most:,} commands wait already")
+        self._queue.put(task)
+
+    def _run(self) -> None:
+        while (tasks := self._next_group()) is not None:
+            self._committed(self._process(tasks))
+
+    def _next_group(self) -> list[Task] | None:
+        """Wait for a command, then take what else is there; None at the end."""
+        task = self._queue.get()
+        tasks: list[Task] = []
+        size = 0
+        while task is not None:
+            tasks.append(task)
+            size += 0 if task.post is None else len(task.post.body)
+            if len(tasks) >= GROUP_COMMANDS or size >= GROUP_BYTES:
+                return tasks
+            try:
+                task = self._queue.get_nowait()
+            except Empty:
+                return tasks
+        if tasks:
+            self._queue.put(None)  # the end comes after these
+            return tasks
+        return None
+
+    def _process(self, tasks: list[Task]) -> Committed:
+        if self._fault is not None and not self._recovered():
+            return self._failed(tasks, self._fault)
+        change = StoreChange()
+        answers: list[tuple[Any, Any]] = []
+        deliveries: list[Delivery] = []
+        began = time_ns()
+        try:
+            self.core.expire(change)
+            for group in _runs(tasks):
+                if group[0].work is not None:
+                    answers.append((group[0].ticket, self._work(group[0].work, change)))
+                    continue
+                posts = [(task.tenant, task.post) for task in group if task.post is not None]
+                start = perf_counter()
+                found, delivered = self.core.publish(posts, change)
+                self.done.match_seconds += perf_counter() - start
+                answers += zip((task.ticket for task in group), found, strict=True)
+                deliveries += delivered
+            start, matched = perf_counter(), time_ns()
+            if change:
+                self._store.write(change)
+            self.done.commit_seconds += perf_counter() - start
+            self.done.groups += 1
+        except StoreError as error:
+            self._fault = error
+            return self._failed(tasks, error)
+        except Exception as error:  # a bug: whoever asked must not wait for ever, and the core may be half changed
+            self._fault = StoreError("the engine failed; it starts again from the store")
+            return self._failed(tasks, error)
+        times = GroupTimes(began, matched, time_ns(), len(tasks), len(change.messages))
+        return Committed(self.core, answers, deliveries, times)
+
+    def _work(self, work: Work, change: StoreChange) -> Any:
+        try:
+            return work(self.core, change)
+        except StoreError:
+            raise
+        except ContradaError as error:
+            return error
+
+    def _recovered(self) -> bool:
+        """Return True if the store takes changes again; then the core is loaded from it."""
+        try:
+            self._store.write(StoreChange(records=[(PROBE, "", b"")]))
+            self.core = self._load()
+        except ContradaError:
+            return False
+        self._fault = None
+        return True
+
+    def _failed(self, tasks: list[Task], error: Exception) -> Committed:
+        return Committed(self.core, [(task.ticket, error) for task in tasks], [])
+
+
+def _runs(tasks: list[Task]) -> Iterable[list[Task]]:
+    """Yield tasks in order: posts that follow one another together, everything else alone."""
+    posts: list[Task] = []
+    for task in tasks:
+        if task.post is not None:
+            posts.append(task)
+            continue
+        if posts:
+            yield posts
+            posts = []
+        yield [task]
+    if posts:
+        yield posts

@@ -1,0 +1,322 @@
+"""Feeds: the events of each subscriber, pushed to readers that keep up and read from the store for those behind."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.service.catalog import Catalog
+from contrada.service.core import Delivery
+from contrada.service.cursors import LAST_NUMBER, Position
+from contrada.service.matches import unpack_matches
+from contrada.service.store.message_store import MessageStore
+
+PAGE_MESSAGES = 1_024  # whose match lists are read together
+KEPT_PAGES = 64
+TAIL_EVENTS = 1_024  # kept in memory for a subscriber with readers; those further behind read the store
+CACHE_BYTES = 32 << 20  # of bodies of the latest messages
+
+R = TypeVar("R")
+
+
+class Event(NamedTuple):
+    """A message that satisfies a subscription."""
+
+    sequence: int
+    number: int
+    key: str
+    body: bytes
+
+    @property
+    def position(self) -> Position:
+        """The place after this event."""
+        return Position(self.sequence, self.number)
+
+
+class Reset(NamedTuple):
+    """Events after the reader's place are gone; it goes on at the oldest message that is kept."""
+
+    oldest: int
+
+
+# Takes events at once; returns False, and takes none, if whoever receives them has to catch up first.
+Sink: TypeAlias = Callable[[list[Event]], bool]
+
+
+class MatchPage:
+    """The events of some consecutive messages, by feed."""
+
+    def __init__(self, rows: Iterable[tuple[int, bytes]], catalog: Catalog) -> None:
+        lists = [(sequence, unpack_matches(data)) for sequence, data in rows]
+        numbers: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *(found for _, found in lists)])
+        sequences = np.repeat(
+            np.array([sequence for sequence, _ in lists], np.int64), [len(found) for _, found in lists]
+        )
+        owners = [catalog.owners[number] for number in numbers.tolist()]
+        feeds = np.array([-1 if owner is None else owner.feed for owner in owners], np.int64)
+        order = np.argsort(feeds, kind="stable")  # by sequence and number within a feed
+        self._feeds, self._sequences, self._numbers = feeds[order], sequences[order], numbers[order]
+
+    def events(self, feed: int) -> list[Position]:
+        """Return the places of a feed's events."""
+        start, stop = np.searchsorted(self._feeds, [feed, feed + 1]).tolist()
+        return list(map(Position, self._sequences[start:stop].tolist(), self._numbers[start:stop].tolist()))
+
+
+class Feed:
+    """The latest events of a subscriber that has readers: all those of messages after `since`."""
+
+    def __init__(self, place: int, since: int) -> None:
+        self.place, self.since = place, since
+        self.sequences, self.numbers = array("q"), array("q")
+        self.readers = 0
+        self.sent = 0  # the last message of which a reader was handed an event
+        self._waiting: dict[asyncio.Future[None], Sink | None] = {}
+
+    def extend(self, sequence: int, number: int) -> None:
+        """Add an event."""
+        self.sequences.append(sequence)
+        self.numbers.append(number)
+        if len(self.sequences) > TAIL_EVENTS:
+            half = TAIL_EVENTS // 2
+            self.since = self.sequences[half - 1]  # part of its events may be left: they are read from the store
+            cut = bisect_right(self.sequences, self.since)
+            del self.sequences[:cut], self.numbers[:cut]
+
+    def after(self, position: Position, limit: int) -> list[Position]:
+        """Return events after a place, at most `limit`."""
+        start = bisect_right(self.sequences, position.sequence - 1)
+        while start < len(self.sequences) and (self.sequences[start], self.numbers[start]) <= position:
+            start += 1
+        stop = start + limit
+        return list(map(Position, self.sequences[start:stop], self.numbers[start:stop]))
+
+    def push(self, events: list[Event]) -> None:
+        """Hand events that were added to the sinks of readers, and wake the readers that have none or a full one."""
+        for future, sink in list(self._waiting.items()):
+            if sink is None or not sink(events):
+                del self._waiting[future]  # now: what comes later must not overtake these events
+                if not future.done():
+                    future.set_result(None)
+
+    async def wait(self, sink: Sink | None = None) -> None:
+        """Wait for an event; with a sink, for one that the sink does not take."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[future] = sink
+        try:
+            await future
+        finally:
+            self._waiting.pop(future, None)
+
+
+class Feeds:
+    """All feeds. Everything but the reading of pages happens on the event loop."""
+
+    def __init__(self, store: MessageStore, catalog: Callable[[], Catalog], newest: int, oldest: int) -> None:
+        self._store, self._catalog = store, catalog
+        self.newest, self.oldest = newest, oldest
+        self._feeds: dict[int, Feed] = {}
+        self._sent: dict[int, int] = {}  # of feeds without readers
+        self._bodies: OrderedDict[int, bytes] = OrderedDict()
+        self._cached = 0
+        self._pages: OrderedDict[int, MatchPage] = OrderedDict()
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="contrada-reader")
+        self.delivered = 0
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._threads.shutdown(cancel_futures=True)
+
+    def sent(self) -> dict[int, int]:
+        """Return, by feed, the last message of which an event was handed to a reader."""
+        return self._sent | {place: feed.sent for place, feed in self._feeds.items() if feed.sent}
+
+    def advance(self, deliveries: Sequence[Delivery], catalog: Catalog) -> None:
+        """Take new messages, and push their events to the readers whom they concern."""
+        owners, feeds = catalog.owners, self._feeds
+        fresh: defaultdict[int, list[Event]] = defaultdict(list)
+        for sequence, body, numbers in deliveries:
+            self._keep(sequence, body)
+            for number in numbers:
+                owner = owners[number]
+                if owner is not None and (feed := feeds.get(owner.feed)) is not None:
+                    feed.extend(sequence, number)
+                    fresh[owner.feed].append(Event(sequence, number, owner.key, body))
+        if deliveries:
+            self.newest = deliveries[-1].sequence
+        for place, events in fresh.items():
+            feeds[place].push(events)
+
+    def trimmed(self, oldest: int) -> None:
+        """Forget messages before a sequence number."""
+        self.oldest = oldest
+        for page in [page for page in self._pages if (page + 1) * PAGE_MESSAGES <= oldest]:
+            del self._pages[page]
+
+    def attach(self, place: int) -> Feed:
+        """Count a reader of a feed in."""
+        feed = self._feeds.get(place)
+        if feed is None:
+            feed = self._feeds[place] = Feed(place, self.newest)
+            feed.sent = self._sent.pop(place, 0)
+        feed.readers += 1
+        return feed
+
+    def detach(self, feed: Feed) -> None:
+        """Count a reader out; without readers nothing is kept in memory."""
+        feed.readers -= 1
+        if not feed.readers:
+            del self._feeds[feed.place]
+            if feed.sent:
+                self._sent[feed.place] = feed.sent
+
+    async def page(self, first: int) -> tuple[MatchPage, int]:
+        """Return the page that a message is on, and the last message on it."""
+        number = first // PAGE_MESSAGES
+        last = min((number + 1) * PAGE_MESSAGES - 1, self.newest)
+        page = self._pages.get(number)
+        if page is not None:
+            self._pages.move_to_end(number)
+            return page, last
+        page = await self._in_thread(self._read_page, number, last)
+        if last == (number + 1) * PAGE_MESSAGES - 1:
+            self._pages[number] = page
+            while len(self._pages) > KEPT_PAGES:
+                self._pages.popitem(last=False)
+        return page, last
+
+    async def first_after(self, place: int, position: Position, pages: int) -> Position | None:
+        """Return the first event of a feed after a position, if one is on the next `pages` pages."""
+        last = position.sequence - 1
+        while last < self.newest and pages:
+            page, last = await self.page(max(last + 1, self.oldest))
+            pages -= 1
+            found = next((one for one in page.events(place) if one > position), None)
+            if found is not None:
+                return found
+        return None
+
+    def readers(self, place: int) -> int:
+        """Return the number of readers of a feed."""
+        feed = self._feeds.get(place)
+        return 0 if feed is None else feed.readers
+
+    async def bodies(self, sequences: Iterable[int]) -> dict[int, bytes]:
+        """Return the bodies of messages that are kept."""
+        found = {sequence: self._bodies.get(sequence) for sequence in sequences}
+        missing = [sequence for sequence, body in found.items() if body is None]
+        if missing:
+            stored = await self._in_thread(self._store.bodies, missing)
+            found |= {sequence: one.body for sequence, one in stored.items()}
+        return {sequence: body for sequence, body in found.items() if body is not None}
+
+    def events(self, positions: Sequence[Position], bodies: dict[int, bytes]) -> list[Event]:
+        """Return events in full; those whose message is gone are left out."""
+        owners = self._catalog().owners
+        found = []
+        for sequence, number in positions:
+            owner, body = owners[number], bodies.get(sequence)
+            if owner is not None and body is not None:
+                found.append(Event(sequence, number, owner.key, body))
+        return found
+
+    def cached(self, positions: Sequence[Position]) -> dict[int, bytes] | None:
+        """Return the bodies of messages if all are in memory; None otherwise."""
+        try:
+            return {sequence: self._bodies[sequence] for sequence, _ in positions}
+        except KeyError:
+            return None
+
+    def _keep(self, sequence: int, body: bytes) -> None:
+        self._bodies[sequence] = body
+        self._cached += len(body)
+        while self._cached > CACHE_BYTES:
+            self._cached -= len(self._bodies.popitem(last=False)[1])
+
+    def _read_page(self, number: int, last: int) -> MatchPage:
+        return MatchPage(self._store.matches(number * PAGE_MESSAGES, last + 1), self._catalog())
+
+    async def _in_thread(self, function: Callable[..., R], *arguments: object) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+
+class EventReader:
+    """Reads the events of one subscriber in order, from a place on."""
+
+    def __init__(self, feeds: Feeds, place: int, position: Position, lost: Callable[[], Position]) -> None:
+        self._feeds, self._lost = feeds, lost
+        self._feed = feeds.attach(place)
+        self.position = position
+
+    def close(self) -> None:
+        """End reading; once."""
+        self._feeds.detach(self._feed)
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True if there is no event after the reader's place."""
+        is_in_memory = self.position >= Position.after_message(self._feed.since)
+        return is_in_memory and not self._feed.after(self.position, 1)
+
+    async def push(self, sink: Sink) -> None:
+        """Hand new events to a sink as they come, until it does not take some: those are for `read`.
+
+        Nothing happens unless the reader is caught up.
+        """
+
+        def take(events: list[Event]) -> bool:
+            is_taken = sink(events)
+            if is_taken:
+                self._note_handed(events[-1].position, len(events))
+            return is_taken
+
+        if self.is_caught_up:
+            await self._feed.wait(take)
+
+    def _note_handed(self, position: Position, count: int) -> None:
+        self.position = position
+        self._feed.sent = max(self._feed.sent, position.sequence)
+        self._feeds.delivered += count
+
+    async def read(self, limit: int = 256, wait: bool = True) -> list[Event] | Reset:
+        """Return the next events, at least one unless `wait` is False; Reset if events are gone."""
+        while True:
+            if self.position < self._lost():
+                self.position = Position.after_message(self._feeds.oldest - 1)
+                return Reset(self._feeds.oldest)
+            if self.position >= Position.after_message(self._feed.since):
+                positions = self._feed.after(self.position, limit)
+                if not positions:
+                    if not wait:
+                        return []
+                    await self._feed.wait()
+                    continue
+            else:
+                positions = await self._stored(limit)
+                if not positions:
+                    continue
+            bodies = self._feeds.cached(positions)
+            if bodies is None:
+                bodies = await self._feeds.bodies({sequence for sequence, _ in positions})
+            events = self._feeds.events(positions, bodies)
+            self._note_handed(positions[-1], len(events))
+            if events:
+                return events
+
+    async def _stored(self, limit: int) -> list[Position]:
+        """Return events from the next page; none moves on to the page after it."""
+        sequence, number = self.position
+        first = max(sequence + (number == LAST_NUMBER), self._feeds.oldest)
+        page, last = await self._feeds.page(first)
+        found = [position for position in page.events(self._feed.place) if position > self.position][:limit]
+        if not found:
+            self.position = Position.after_message(last)
+        return found

@@ -1,0 +1,463 @@
+"""Service: the durable broker for whoever runs an event loop: HTTP, WebSocket and webhooks call it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from contrada.errors import ContradaError, UnknownKeyError
+from contrada.service.catalog import FILTER, SEPARATOR, SUBSCRIPTION, Definition, FeedPlaces
+from contrada.service.core import Core, NewSubscription, Published
+from contrada.service.cursors import Cursor, Position
+from contrada.service.engine import Committed, Engine, EngineWork, GroupTimes, Work
+from contrada.service.feeds import EventReader, Feeds
+from contrada.service.intake import Post
+from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
+from contrada.service.table_files import TableFiles
+
+TICK_SECONDS = 1.0  # between looks at expiry, retention and acknowledgements
+DAY = 86_400_000  # milliseconds
+
+
+def wall_clock() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Retention(NamedTuple):
+    """How long messages are kept, in milliseconds and bytes of bodies; whatever is reached first removes them."""
+
+    age: int = 7 * DAY
+    bytes: int = 1 << 30
+
+
+class ServiceLimits(NamedTuple):
+    """Sizes of what is kept and of what may wait."""
+
+    window: int = 100_000  # ids within which a message that is published again is recognised
+    subscriptions: int = 1_000_000  # of one tenant
+    waiting: int = 100_000  # commands
+    vertices: int = 100_000  # of one geometry
+
+
+DEFAULT_RETENTION, DEFAULT_LIMITS = Retention(), ServiceLimits()
+
+
+class SubscriptionView(NamedTuple):
+    """A subscription as its owner sees it."""
+
+    key: str
+    definition: Definition
+    filter: Any
+
+
+class SubscriberView(NamedTuple):
+    """How far a subscriber is.
+
+    `position` is the place after the last event that was acknowledged or handed to a reader. `lag` counts messages of
+    the log after it, not events. `oldest` is the first event after it, and `waits_since` when its message came, in
+    milliseconds since 1970; both are None if there is none among the messages that were looked at.
+    """
+
+    name: str
+    cursor: Cursor
+    position: Position
+    readers: int
+    lag: int
+    oldest: Position | None
+    waits_since: int | None
+
+
+class Service:
+    """A durable broker on an event loop.
+
+    Every coroutine that changes something returns after the change is durable. In the directory `tables` the brokers'
+    tables are saved now and then, for a quick start.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        *,
+        retention: Retention = DEFAULT_RETENTION,
+        limits: ServiceLimits = DEFAULT_LIMITS,
+        clock: Callable[[], int] = wall_clock,
+        tables: Path | None = None,
+    ) -> None:
+        self._store, self._retention, self._limits, self._clock = store, retention, limits, clock
+        self._tables = None if tables is None else TableFiles(tables)
+        self._places = FeedPlaces()
+        self._acknowledged: dict[tuple[str, str, str], Position] = {}  # not durable yet
+        self._watches: dict[Any, Callable[[GroupTimes], None]] = {}  # by the futures of posts that are traced
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ticker: asyncio.Task[None] | None = None
+        self.matched = 0  # pairs of a message and a subscription since the start
+
+    # --- life ---
+
+    async def start(self) -> None:
+        """Load the store and start the engine."""
+        self._loop = asyncio.get_running_loop()
+        self._engine = await asyncio.to_thread(Engine, self._store, self._load, self._committed, self._limits.waiting)
+        span = self._store.span()
+        self._feeds = Feeds(self._store, lambda: self._engine.core.catalog, self._engine.core.last, span.oldest)
+        self._engine.start()
+        self._ticker = asyncio.create_task(self._tick_for_ever())
+
+    async def stop(self) -> None:
+        """Finish what is queued, make acknowledgements durable and close the store."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+        try:
+            await self.tick()
+            await self.save_tables(is_last=True)
+        finally:  # also with a store that takes nothing
+            await asyncio.to_thread(self._engine.stop)
+            self._feeds.close()
+            self._store.close()
+
+    def _load(self) -> Core:
+        limits = self._limits
+        return Core(
+            self._store,
+            self._clock,
+            self._places,
+            window=limits.window,
+            most_subscriptions=limits.subscriptions,
+            vertices=limits.vertices,
+            tables=self._tables,
+        )
+
+    def _committed(self, committed: Committed) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._take, committed)
+
+    def _take(self, committed: Committed) -> None:
+        """Answer those who wait, and push events."""
+        if self._watches:
+            self._show_times(committed)
+        for future, answer in committed.answers:
+            if future.done():
+                continue
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+        self.matched += sum(len(delivery.numbers) for delivery in committed.deliveries)
+        self._feeds.advance(committed.deliveries, committed.core.catalog)
+
+    def _show_times(self, committed: Committed) -> None:
+        for future, _ in committed.answers:
+            watch = self._watches.pop(future, None)
+            if watch is not None and committed.times is not None:
+                watch(committed.times)
+
+    async def _do(self, work: Work) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        self._engine.do(future, work)
+        try:
+            return await future
+        finally:
+            del future  # it holds an error whose traceback holds this frame
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            try:
+                await self.tick()
+                await self.save_tables()
+            except ContradaError:  # whoever publishes next hears of it
+                continue
+
+    async def tick(self) -> None:
+        """Remove what is past its time, and make acknowledgements durable."""
+        acknowledged, self._acknowledged = self._acknowledged, {}
+        sent = self._feeds.sent()
+
+        def work(core: Core, change: StoreChange) -> int | None:
+            for (tenant, subscriber, reader), position in acknowledged.items():
+                core.cursors.acknowledge(tenant, subscriber, position, change, reader)
+            kept_from = max(
+                self._store.first_at(core.now() - self._retention.age),
+                self._store.first_with_total(core.total - self._retention.bytes),
+            )
+            core.trim(kept_from, self._store, sent, change)
+            return change.trim
+
+        try:
+            oldest = await self._do(work)
+        except ContradaError:
+            for (tenant, subscriber, reader), position in acknowledged.items():
+                self.note_acknowledged(tenant, subscriber, position, reader)
+            raise
+        if oldest is not None:
+            self._feeds.trimmed(oldest)
+
+    async def save_tables(self, is_last: bool = False) -> None:
+        """Save the tables that have changed much since they were saved; the last time all that have changed."""
+        tables, core = self._tables, self._engine.core
+        if tables is None:
+            return
+        for tenant in tables.due(core.sizes(), is_last):
+            broker = core.broker(tenant)
+            if broker is None:
+                continue
+            directory = await asyncio.to_thread(tables.begin, tenant, broker)
+
+            def complete(now: Core, change: StoreChange) -> None:
+                if now is core:
+                    tables.complete(tenant, broker, directory, change)  # noqa: B023
+
+            await self._do(complete)
+            await asyncio.to_thread(tables.remove_others, self._store)
+
+    # --- what is known ---
+
+    @property
+    def newest(self) -> int:
+        """The sequence number of the last message."""
+        return self._feeds.newest
+
+    @property
+    def oldest(self) -> int:
+        """The sequence number of the oldest message that is kept."""
+        return self._feeds.oldest
+
+    @property
+    def waiting(self) -> int:
+        """The number of commands that wait for the engine."""
+        return self._engine.waiting
+
+    @property
+    def delivered(self) -> int:
+        """The number of events that were handed to readers."""
+        return self._feeds.delivered
+
+    @property
+    def work(self) -> EngineWork:
+        """How much the engine has done."""
+        return self._engine.done
+
+    @property
+    def dropped(self) -> int:
+        """The number of events that retention removed before they were delivered."""
+        return sum(cursor.dropped for _, cursor in self._engine.core.cursors.items())
+
+    @property
+    def fault(self) -> ContradaError | None:
+        """Why nothing can be written at the moment; None if it can."""
+        return self._engine.fault
+
+    def __len__(self) -> int:
+        return len(self._engine.core.catalog)
+
+    # --- messages ---
+
+    async def publish(self, tenant: str, post: Post, watch: Callable[[GroupTimes], None] | None = None) -> Published:
+        """Take the messages of a post; `watch` is called with the times of their transaction once it is durable."""
+        future: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
+        self._engine.publish(future, tenant, post)
+        if watch is not None:
+            self._watches[future] = watch
+        try:
+            return await future
+        finally:
+            del future  # it holds an error whose traceback holds this frame
+
+    # --- subscriptions ---
+
+    async def put(self, tenant: str, key: str, asked: NewSubscription, is_new: bool = False) -> Definition:
+        """Add or replace a subscription."""
+        found: Definition = await self._do(lambda core, change: core.put(tenant, key, asked, is_new, change))
+        return found
+
+    async def put_many(
+        self, tenant: str, subscriptions: Sequence[tuple[str, NewSubscription]]
+    ) -> list[Definition | ContradaError]:
+        """Add or replace subscriptions; the answer has a Definition or an error for each."""
+
+        def work(core: Core, change: StoreChange) -> list[Definition | ContradaError]:
+            return [_or_error(core, tenant, key, asked, change) for key, asked in subscriptions]
+
+        found: list[Definition | ContradaError] = await self._do(work)
+        return found
+
+    async def set_paused(self, tenant: str, key: str, is_paused: bool) -> Definition:
+        """Pause or resume a subscription; a resumed one applies from the next message on."""
+        name = tenant + SEPARATOR + key
+
+        def work(core: Core, change: StoreChange) -> Definition:
+            old = core.catalog.require(tenant, key)
+            if old.is_paused == is_paused:
+                return old
+            # Commands of one transaction follow one another: the filter may not be in the store yet.
+            fresh = (value for kind, one, value in reversed(change.records) if (kind, one) == (FILTER, name))
+            filter = next(fresh, None) or self._store.record(FILTER, name)
+            assert filter is not None
+            asked = NewSubscription(old.subscriber, msgspec.json.decode(filter), old.on, old.expires, is_paused)
+            return core.put(tenant, key, asked, False, change)
+
+        found: Definition = await self._do(work)
+        return found
+
+    def definition(self, tenant: str, key: str) -> Definition | None:
+        """Return what is known of a subscription besides its filter; None if there is none."""
+        return self._engine.core.catalog.get(tenant, key)
+
+    async def delete(self, tenant: str, key: str) -> int:
+        """Remove a subscription; return the last sequence number that it applies to."""
+
+        def work(core: Core, change: StoreChange) -> int:
+            core.delete(tenant, key, change)
+            return core.last
+
+        last: int = await self._do(work)
+        return last
+
+    async def subscription(self, tenant: str, key: str) -> SubscriptionView:
+        """Return a subscription; raise UnknownKeyError if there is none."""
+        definition = self._engine.core.catalog.require(tenant, key)
+        found = await asyncio.to_thread(self._store.record, FILTER, tenant + SEPARATOR + key)
+        if found is None:
+            raise UnknownKeyError(f"no subscription has the key {key!r:.80}")
+        return SubscriptionView(key, definition, msgspec.json.decode(found))
+
+    async def subscriptions(
+        self, tenant: str, *, subscriber: str | None = None, prefix: str = "", after: str = "", limit: int = 100
+    ) -> list[SubscriptionView]:
+        """Return subscriptions by rising key, after a key, with a prefix or of a subscriber."""
+        return await asyncio.to_thread(self._listed, tenant, subscriber, prefix, after, limit)
+
+    def _listed(
+        self, tenant: str, subscriber: str | None, prefix: str, after: str, limit: int
+    ) -> list[SubscriptionView]:
+        start = tenant + SEPARATOR
+        found: list[SubscriptionView] = []
+        place = start + after
+        while len(found) < limit:
+            page = self._store.page(SUBSCRIPTION, start + prefix, place, max(limit, 100))
+            for name, value in page:
+                place, definition = name, msgspec.msgpack.decode(value, type=Definition)
+                if len(found) < limit and subscriber in (None, definition.subscriber):
+                    filter = self._store.record(FILTER, name)
+                    if filter is not None:
+                        key = name.removeprefix(start)
+                        found.append(SubscriptionView(key, definition, msgspec.json.decode(filter)))
+            if len(page) < max(limit, 100):
+                break
+        return found
+
+    # --- events ---
+
+    async def reader(self, tenant: str, subscriber: str, position: Position | None, reader: str = "") -> EventReader:
+        """Return a reader of events after a place; by default after what was acknowledged.
+
+        The caller closes it. A place that the caller had from us proves that it received what comes before.
+        """
+        place = self._places.known(tenant, subscriber)
+        if place is None:
+            place = await self._do(lambda core, change: self._places.of(tenant, subscriber))
+        start = self.cursor(tenant, subscriber, reader).position if position is None else position
+        return EventReader(
+            self._feeds, place, start, lambda: self._engine.core.cursors.get(tenant, subscriber, reader).lost_position
+        )
+
+    async def position_at(self, at: int) -> Position:
+        """Return the place before the first message that came at a time or later."""
+        return Position.after_message(await asyncio.to_thread(self._store.first_at, at) - 1)
+
+    def cursor(self, tenant: str, subscriber: str, reader: str = "") -> Cursor:
+        """Return how far a reader of a subscriber has acknowledged."""
+        cursor = self._engine.core.cursors.get(tenant, subscriber, reader)
+        later = self._acknowledged.get((tenant, subscriber, reader))
+        if later is None or later <= cursor.position:
+            return cursor
+        return msgspec.structs.replace(cursor, sequence=later.sequence, number=later.number)
+
+    def note_acknowledged(self, tenant: str, subscriber: str, position: Position, reader: str = "") -> None:
+        """Acknowledge events up to a place; durable with the next tick."""
+        key = (tenant, subscriber, reader)
+        self._acknowledged[key] = max(position, self._acknowledged.get(key, position))
+
+    async def acknowledge(self, tenant: str, subscriber: str, position: Position, reader: str = "") -> None:
+        """Acknowledge events up to a place, durably."""
+        await self._do(lambda core, change: core.cursors.acknowledge(tenant, subscriber, position, change, reader))
+
+    async def set_cursor(self, tenant: str, subscriber: str, reader: str, position: Position | None) -> None:
+        """Put the cursor of a reader at a place, also backwards, durably; None forgets the reader."""
+        self._acknowledged.pop((tenant, subscriber, reader), None)
+
+        def work(core: Core, change: StoreChange) -> None:
+            if position is None:
+                core.cursors.remove(tenant, subscriber, reader, change)
+                return
+            lost = core.cursors.get(tenant, subscriber).lost_position  # counted for the subscriber itself too
+            old = core.cursors.get(tenant, subscriber, reader)
+            cursor = Cursor(*position, old.dropped, *lost)
+            core.cursors.put(tenant, subscriber, reader, cursor, change)
+
+        await self._do(work)
+
+    # --- subscribers and the past ---
+
+    def subscribers(self, tenant: str | None = None) -> list[tuple[str, str]]:
+        """Return tenants and subscribers that have or had subscriptions or readers, in order."""
+        return sorted(one for one in list(self._places.names) if tenant in (None, one[0]))
+
+    async def subscriber(self, tenant: str, name: str, pages: int = 1 << 40) -> SubscriberView:
+        """Return how far a subscriber is; its oldest event is looked for on so many pages of the log."""
+        place = self._places.known(tenant, name)
+        if place is None:
+            raise UnknownKeyError(f"no subscriber is called {name!r:.80}")
+        cursor = self.cursor(tenant, name)
+        position = max(cursor.position, Position.after_message(self._feeds.sent().get(place, 0)))
+        oldest = await self._feeds.first_after(place, position, pages)
+        since = None
+        if oldest is not None:
+            bodies = await asyncio.to_thread(self._store.bodies, [oldest.sequence])
+            since = None if oldest.sequence not in bodies else bodies[oldest.sequence].at
+        lag = self.newest - max(position.sequence, self.oldest - 1)
+        return SubscriberView(name, cursor, position, self._feeds.readers(place), max(lag, 0), oldest, since)
+
+    def latest_lags(self, count: int) -> list[tuple[str, str]]:
+        """Return the tenants and subscribers whose delivered events end earliest."""
+        sent = self._feeds.sent()
+        cursors = {key[:2]: cursor.sequence for key, cursor in self._engine.core.cursors.items() if not key[2]}
+        places = [
+            (max(cursors.get(one, 0), sent.get(place, 0)), one) for place, one in enumerate(list(self._places.names))
+        ]
+        return [one for _, one in heapq.nsmallest(count, places)]
+
+    async def history(self, first: int, limit: int) -> Sequence[StoredMessage]:
+        """Return messages of all tenants from a sequence number on."""
+        return await asyncio.to_thread(self._store.messages, first, limit)
+
+    # --- records of other parts, such as keys and webhooks ---
+
+    async def write_records(self, records: Iterable[tuple[str, str, bytes | None]]) -> None:
+        """Make records durable: kind, name, and value or None to delete."""
+        given = list(records)
+        await self._do(lambda core, change: change.records.extend(given))
+
+    async def records(self, kind: str) -> list[tuple[str, bytes]]:
+        """Return the records of a kind."""
+        return await asyncio.to_thread(lambda: list(self._store.records(kind)))
+
+    async def record_page(self, kind: str, prefix: str, after: str, limit: int) -> list[tuple[str, bytes]]:
+        """Return up to `limit` records whose names begin with `prefix` and come after `after`, by rising name."""
+        return await asyncio.to_thread(self._store.page, kind, prefix, after, limit)
+
+
+def _or_error(
+    core: Core, tenant: str, key: str, asked: NewSubscription, change: StoreChange
+) -> Definition | ContradaError:
+    try:
+        return core.put(tenant, key, asked, False, change)
+    except ContradaError as error:
+        return error
