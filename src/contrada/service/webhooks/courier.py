@@ -1,0 +1,300 @@
+"""Courier: delivers the events of one endpoint, one request after another, until they are taken or given up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from contrada.errors import ContradaError
+from contrada.service.cursors import Position
+from contrada.service.feeds import Event, EventReader, Reset
+from contrada.service.service import Service
+from contrada.service.webhooks.bodies import Parcel, content_type, parcel_body
+from contrada.service.webhooks.dead_letters import DeadLetters, letters_of
+from contrada.service.webhooks.endpoints import PROGRESS, EndpointKey, FailureView, Progress, WebhookEndpoint
+from contrada.service.webhooks.retries import RetryPolicy, retry_after_seconds
+from contrada.service.webhooks.sender import GONE, Outcome, Sender
+from contrada.service.webhooks.signatures import Signer
+
+PAGE_EVENTS = 16  # read at once for an endpoint without batches
+PAGE_BYTES = 1 << 20  # of messages that are read at once or sent in one batch; one message alone may have more
+SLOW_SECONDS = 1.0
+RESTART_SECONDS = 1.0  # after an error of our own, such as a store that cannot be read
+SMALLER_BATCH = (400, 413, 422)  # statuses that may be the fault of one event of a batch
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class DeliveryCounts:
+    """Counts since the start, of all endpoints: events that were sent or given up, and attempts."""
+
+    sent: int = 0
+    failed: int = 0
+    retried: int = 0
+    dead: int = 0
+    discarded: int = 0  # dead letters that made room for later ones
+    in_flight: int = 0
+
+
+class Lanes:
+    """How many requests run at a time: endpoints that were slow last time take turns among themselves."""
+
+    def __init__(self, quick: int, slow: int) -> None:
+        self._quick, self._slow = asyncio.Semaphore(quick), asyncio.Semaphore(slow)
+
+    def lane(self, is_slow: bool) -> asyncio.Semaphore:
+        """Return what a request holds while it runs."""
+        return self._slow if is_slow else self._quick
+
+
+@dataclass
+class DeliveryTools:
+    """Everything that couriers share."""
+
+    service: Service
+    sender: Sender
+    policy: RetryPolicy
+    lanes: Lanes
+    clock: Callable[[], int]
+    sleep: Callable[[float], Awaitable[None]]
+    random: Callable[[], float]
+    most_letters: int
+    pause: Callable[[EndpointKey, str], Awaitable[None]]
+    counts: DeliveryCounts = field(default_factory=DeliveryCounts)
+
+
+class Courier:
+    """Delivers to one endpoint. The next request starts after the one before was taken or given up.
+
+    Memory holds one page of events at most, and none while an endpoint fails: they are read again from its place.
+    """
+
+    def __init__(self, key: EndpointKey, endpoint: WebhookEndpoint, progress: Progress, tools: DeliveryTools) -> None:
+        self.key = key
+        self._tools, self._letters = tools, DeadLetters(tools.service)
+        self._page: deque[Event] = deque()
+        self._reader: EventReader | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_busy = self._is_slow = self._is_stopping = False
+        self._replaying, self._writing = asyncio.Lock(), asyncio.Lock()
+        self.configure(endpoint, progress)
+
+    # --- life ---
+
+    def configure(self, endpoint: WebhookEndpoint, progress: Progress) -> None:
+        """Set what is delivered and how, of a courier that does not run."""
+        self.endpoint, self.progress = endpoint, progress
+        self._signer = Signer(endpoint.secret, endpoint.second_secret)
+        self._policy = endpoint.policy(self._tools.policy)
+        self._place = max(self._tools.service.cursor(*self.key).position, progress.settled)
+
+    def start(self) -> None:
+        """Begin to deliver, unless the endpoint is paused."""
+        if not self.endpoint.paused:
+            self._is_stopping = self._is_busy = False
+            self._page.clear()
+            self._task = asyncio.create_task(self._run())
+
+    async def stop(self, grace: float) -> None:
+        """End after the request that runs, or after `grace` seconds; that request then counts as not taken."""
+        self._is_stopping = True
+        task = self._task
+        if task is None or task is asyncio.current_task():
+            return
+        if self._is_busy:
+            await asyncio.wait({task}, timeout=grace)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while not self._is_stopping:
+            try:
+                await self._deliver_all()
+            except Exception as error:
+                is_known = isinstance(error, ContradaError)  # such as a store that takes nothing at the moment
+                message = "webhook %r of subscriber %r starts again: %s"
+                log.warning(message, self.key.name, self.key.subscriber, error, exc_info=not is_known)
+                self._page.clear()
+                self._is_busy = False
+                await self._tools.sleep(RESTART_SECONDS)
+
+    async def _deliver_all(self) -> None:
+        tenant, subscriber, name = self.key
+        self._reader = await self._tools.service.reader(tenant, subscriber, self._place, name)
+        try:
+            while not self._is_stopping:
+                parcel = await self._next(self._reader)
+                self._is_busy = True
+                delay = await self._try(parcel)
+                self._is_busy = False
+                if delay is not None and not self._is_stopping:
+                    self._page.clear()
+                    self._reader.position = self._place
+                    await self._tools.sleep(delay)
+        finally:
+            self._reader.close()
+            self._reader = None
+
+    # --- what comes next ---
+
+    async def _next(self, reader: EventReader) -> Parcel:
+        """Return the next delivery; wait for it if need be. One that failed is put together as it was."""
+        limit = self.endpoint.batch or 1
+        if not self._page:
+            found = await reader.read(max(limit, PAGE_EVENTS))
+            if isinstance(found, Reset):
+                return Parcel.of_reset(found.oldest)
+            self._page.extend(_within(found, PAGE_BYTES))
+            reader.position = self._page[-1].position
+        until = self.progress.until if self._is_failing else None
+        events = [self._page.popleft()]
+        while self._page and len(events) < limit and (until is None or self._page[0].position <= until):
+            events.append(self._page.popleft())
+        return Parcel.of_events(events)
+
+    @property
+    def _is_failing(self) -> bool:
+        return self.progress.attempts > 0 and self.progress.after == self._place
+
+    # --- one attempt ---
+
+    async def send(self, parcel: Parcel) -> Outcome:
+        """Sign and send a parcel, once."""
+        endpoint, tools = self.endpoint, self._tools
+        is_batch = endpoint.batch > 0
+        body = parcel_body(parcel, self.key.subscriber, endpoint.format, is_batch)
+        loop = asyncio.get_running_loop()
+        async with tools.lanes.lane(self._is_slow):
+            headers = self._signer.headers(parcel.id, tools.clock() // 1_000, body)
+            headers["content-type"] = content_type(endpoint.format, is_batch)
+            tools.counts.in_flight += 1
+            started = loop.time()
+            try:
+                return await tools.sender.post(endpoint.url, headers, body)
+            finally:
+                tools.counts.in_flight -= 1
+                self._is_slow = loop.time() - started > SLOW_SECONDS
+
+    async def _try(self, parcel: Parcel) -> float | None:
+        """Send a delivery; return the seconds until the next attempt, None if this one is settled."""
+        counts = self._tools.counts
+        counts.retried += self._is_failing
+        outcome = await self.send(parcel)
+        if outcome.is_taken:
+            counts.sent += max(1, len(parcel.events))
+            self._settle(parcel.place)
+            return None
+        counts.failed += 1
+        attempts = self.progress.attempts + 1 if self._is_failing else 1
+        now = self._tools.clock()
+        since = self.progress.since if self._is_failing else now
+        if outcome.status != GONE and self._policy.is_over(attempts, (now - since) / 1_000):
+            await self._give_up(parcel, outcome.text(), attempts, since)
+            return None
+        await self._note_failure(parcel, outcome, attempts, since)
+        if outcome.status == GONE:
+            self._is_stopping = True
+            await self._tools.pause(self.key, outcome.text())
+        retry_after = retry_after_seconds(outcome.retry_after, now / 1_000)
+        return self._policy.delay(attempts, self._tools.random(), retry_after)
+
+    def _settle(self, place: Position) -> None:
+        tenant, subscriber, name = self.key
+        self._place = place
+        self._tools.service.note_acknowledged(tenant, subscriber, place, name)
+
+    async def _note_failure(self, parcel: Parcel, outcome: Outcome, attempts: int, since: int) -> None:
+        """Keep how often and since when a delivery fails, so that a restart does not begin to count again."""
+        until, events = parcel.place, parcel.events
+        if len(events) > 1 and outcome.status in SMALLER_BATCH:
+            until = events[len(events) // 2 - 1].position  # half of it next time, to find the event at fault
+        failure = {"after": self._place, "until": until, "attempts": attempts, "since": since}
+        await self._note([], 0, **failure, reason=outcome.text())
+
+    async def _give_up(self, parcel: Parcel, reason: str, attempts: int, since: int) -> None:
+        """Make dead letters of a delivery and go on after it, in one transaction."""
+        letters = letters_of(parcel, reason, attempts, since, self._tools.clock())
+        too_many = max(0, self.progress.letters + len(letters) - self._tools.most_letters)
+        oldest = (await self._letters.page(self.key, None, too_many)).letters if too_many else []
+        records = self._letters.removals(self.key, oldest) + self._letters.records(self.key, letters)
+        await self._note(records, len(letters) - len(oldest), attempts=0, settled=parcel.place)
+        self._tools.counts.dead += len(letters)
+        self._tools.counts.discarded += len(oldest)
+        self._settle(parcel.place)
+
+    async def _note(self, records: list[tuple[str, str, bytes | None]], more_letters: int, **changes: Any) -> None:
+        """Make records and a change of the progress durable together; a write that fails changes nothing."""
+        async with self._writing:
+            letters = max(0, self.progress.letters + more_letters)
+            progress = replace(self.progress, letters=letters, **changes)
+            record = (PROGRESS, self.key.record, msgspec.msgpack.encode(progress))
+            await self._tools.service.write_records([*records, record])
+            self.progress = progress
+
+    # --- dead letters ---
+
+    async def replay(self, id: str | None, limit: int) -> tuple[int, Outcome | None]:
+        """Send one dead letter, or the oldest ones up to the first that fails; return how many were taken.
+
+        A letter is removed once it is taken. The outcome is that of the letter that failed.
+        """
+        sent = 0
+        async with self._replaying:
+            if id is not None:
+                letters = [await self._letters.get(self.key, id)]
+            else:
+                letters = (await self._letters.page(self.key, None, limit)).letters
+            for letter in letters:
+                outcome = await self.send(letter.parcel())
+                if not outcome.is_taken:
+                    self._tools.counts.failed += 1
+                    return sent, outcome
+                self._tools.counts.sent += 1
+                sent += 1
+                await self._note(self._letters.removals(self.key, [letter]), -1)
+        return sent, None
+
+    # --- how far it is ---
+
+    @property
+    def is_idle(self) -> bool:
+        """True if every event so far was taken or given up."""
+        waits = not self._is_busy and not self._page and not self._is_failing
+        return waits and self._reader is not None and self._reader.is_caught_up
+
+    @property
+    def lag(self) -> int:
+        """The number of messages of the log after the endpoint's place; 0 only if none of their events is left."""
+        if self.is_idle:
+            return 0
+        least = 0 if self.endpoint.paused else 1  # other events of the message at its place may be left
+        return max(least, self._tools.service.newest - self._place.sequence)
+
+    @property
+    def failing(self) -> FailureView | None:
+        """What fails at the moment."""
+        progress = self.progress
+        return FailureView(progress.attempts, progress.since, progress.reason) if self._is_failing else None
+
+    def note_idle(self) -> None:
+        """Acknowledge the messages that do not concern the endpoint, so that a restart does not read them again."""
+        if self.is_idle:
+            self._settle(max(self._place, Position.after_message(self._tools.service.newest)))
+
+
+def _within(events: list[Event], most: int) -> list[Event]:
+    """Return the first events that have at most so many bytes, at least one."""
+    total = 0
+    for count, event in enumerate(events):
+        total += len(event.body)
+        if total > most and count:
+            return events[:count]
+    return events

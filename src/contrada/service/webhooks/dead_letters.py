@@ -1,0 +1,121 @@
+"""Dead letters: events that an endpoint did not take in time, kept until they are replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from contrada.errors import FormatError, UnknownKeyError
+from contrada.service.catalog import SEPARATOR
+from contrada.service.cursors import Position
+from contrada.service.feeds import Event
+from contrada.service.service import Service
+from contrada.service.webhooks.bodies import Parcel
+from contrada.service.webhooks.endpoints import EndpointKey
+
+DEAD_LETTER = "dead-letter"  # kind of the records
+PAGE = 100
+PAGE_BYTES = 4 << 20  # of letters in one page; one letter alone may have more
+READ_LETTERS = 8  # at once, since each may be as large as a message may be
+NO_MESSAGE = msgspec.Raw(b"null")
+
+
+class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An event with why it was given up; times are in milliseconds since 1970.
+
+    A reset that was given up has no key and no message, and names the oldest message that was kept.
+    """
+
+    id: str
+    sequence: int
+    reason: str
+    attempts: int
+    since: int
+    at: int
+    type: Literal["match", "reset"] = "match"
+    key: str = ""
+    message: msgspec.Raw = NO_MESSAGE
+    oldest: int | None = None
+
+    def parcel(self) -> Parcel:
+        """Return the delivery that was given up."""
+        if self.oldest is not None:
+            return Parcel.of_reset(self.oldest)
+        sequence, number = Position.of_id(self.id)
+        return Parcel.of_events([Event(sequence, number, self.key, bytes(self.message))])
+
+
+class DeadLetterPage(msgspec.Struct, frozen=True):
+    """Dead letters by rising place; `next` is the id to continue after, None at the end."""
+
+    letters: list[DeadLetter]
+    next: str | None = None
+
+
+def letters_of(parcel: Parcel, reason: str, attempts: int, since: int, at: int) -> list[DeadLetter]:
+    """Return a letter for each event of a parcel."""
+    if not parcel.events:
+        sequence = parcel.place.sequence
+        return [DeadLetter(parcel.id, sequence, reason, attempts, since, at, "reset", oldest=parcel.oldest)]
+    return [
+        DeadLetter(
+            *(event.position.id, event.sequence, reason, attempts, since, at),
+            key=event.key,
+            message=msgspec.Raw(event.body),
+        )
+        for event in parcel.events
+    ]
+
+
+class DeadLetters:
+    """The dead letters of endpoints, in the store of a service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def records(self, key: EndpointKey, letters: Sequence[DeadLetter]) -> list[tuple[str, str, bytes | None]]:
+        """Return letters as records."""
+        return [(DEAD_LETTER, _name(key, letter.id), msgspec.json.encode(letter)) for letter in letters]
+
+    def removals(self, key: EndpointKey, letters: Sequence[DeadLetter]) -> list[tuple[str, str, bytes | None]]:
+        """Return records that remove letters."""
+        return [(DEAD_LETTER, _name(key, letter.id), None) for letter in letters]
+
+    async def page(self, key: EndpointKey, after: str | None = None, limit: int = PAGE) -> DeadLetterPage:
+        """Return letters of an endpoint, oldest first, after an id; fewer than `limit` if they have many bytes."""
+        start = "" if after is None else _name(key, after)
+        letters: list[DeadLetter] = []
+        size = 0
+        while len(letters) < limit and size < PAGE_BYTES:
+            count = min(READ_LETTERS, limit - len(letters))
+            found = await self._service.record_page(DEAD_LETTER, _prefix(key), start, count)
+            letters += [msgspec.json.decode(value, type=DeadLetter) for _, value in found]
+            if len(found) < count:
+                return DeadLetterPage(letters)
+            start, size = found[-1][0], size + sum(len(value) for _, value in found)
+        return DeadLetterPage(letters, letters[-1].id if letters else None)
+
+    async def get(self, key: EndpointKey, id: str) -> DeadLetter:
+        """Return a letter; raise UnknownKeyError if there is none."""
+        found = await self._service.record_page(DEAD_LETTER, _name(key, id), "", 1)
+        if not found:
+            raise UnknownKeyError(f"webhook {key.name!r} has no dead letter {id!r:.60}")
+        return msgspec.json.decode(found[0][1], type=DeadLetter)
+
+
+def _prefix(key: EndpointKey) -> str:
+    return key.record + SEPARATOR
+
+
+def _name(key: EndpointKey, id: str) -> str:
+    """Return the name of a letter's record; names of an endpoint sort by place."""
+    kind, dot, oldest = id.partition(".")
+    if kind == "reset" and dot and oldest.isascii() and oldest.isdigit() and len(oldest) <= 18:
+        place = Position.after_message(int(oldest) - 1)
+    else:
+        place = Position.of_id(id)
+    if place.sequence < 0:
+        raise FormatError(f"event id: need two numbers such as 12.3, got {id!r:.60}")
+    return f"{_prefix(key)}{place.sequence:019}.{place.number:010}"
