@@ -1,0 +1,203 @@
+"""What a server answers, as types. Members that a later server adds are ignored."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A message that satisfies a subscription: `key` names the subscription, `id` this match.
+
+    The id is the same whenever the match is sent again; matches of a subscriber have rising sequence numbers.
+    """
+
+    id: str
+    sequence: int
+    key: str
+    message: Any
+
+
+class MatchReset(msgspec.Struct, frozen=True):
+    """Matches are gone; the next one is of the message `oldest` or a later one."""
+
+    oldest: int
+
+
+class ReasonedRow(msgspec.Struct, frozen=True):
+    """A row that was not taken, from 0 on; `key` is that of a subscription."""
+
+    row: int
+    reason: str
+    key: str | None = None
+
+
+class RepeatedRow(msgspec.Struct, frozen=True):
+    """A message that the server had already, with its sequence number."""
+
+    row: int
+    sequence: int
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What became of messages: `count` of them are new, with the sequence numbers from `first` to `last`.
+
+    After a lost connection the server may have had messages from the first attempt: those are among the `duplicates`.
+    `lost` names areas of alerts that could not be read.
+    """
+
+    first: int | None = None
+    last: int | None = None
+    count: int = 0
+    duplicates: list[RepeatedRow] = []
+    rejected: list[ReasonedRow] = []
+    lost: list[ReasonedRow] = []
+
+    @property
+    def sequence(self) -> int:
+        """The sequence number of the first message that the server has."""
+        if self.first is not None:
+            return self.first
+        return self.duplicates[0].sequence if self.duplicates else 0
+
+
+class SubscriptionInfo(msgspec.Struct, frozen=True):
+    """A subscription; messages from the sequence number `applies_from` on are matched against it."""
+
+    key: str
+    subscriber: str
+    filter: str | dict[str, Any]
+    applies_from: int
+    created: datetime
+    on: str = "match"
+    expires: datetime | None = None
+    paused: bool = False
+
+
+class BulkResult(msgspec.Struct, frozen=True):
+    """What became of a bulk upload: `count` rows were taken and apply from `applies_from` on."""
+
+    count: int
+    applies_from: int | None
+    rejected: list[ReasonedRow]
+
+
+class ExplainResult(msgspec.Struct, frozen=True):
+    """Why a message satisfies a subscription, or why not."""
+
+    matches: bool
+    verdict: str
+    explanation: dict[str, Any]
+
+
+class TriedMessage(msgspec.Struct, frozen=True):
+    """A message that a filter would have matched."""
+
+    sequence: int
+    at: datetime
+    message: Any
+
+
+class DryRunResult(msgspec.Struct, frozen=True, rename={"first": "from", "last": "to"}):
+    """What a filter would have matched: `count` of `examined` messages, and some of the latest.
+
+    The messages from `first` to `last` were looked at; `complete` is False if older ones that were asked for are gone.
+    """
+
+    count: int
+    examined: int
+    first: int
+    last: int
+    since: datetime | None
+    complete: bool
+    sample: list[TriedMessage]
+
+
+class SubscriberInfo(msgspec.Struct, frozen=True):
+    """How far a subscriber is: `lag` counts messages after the last match that was delivered.
+
+    `dropped` counts matches that retention removed before they were delivered.
+    """
+
+    name: str
+    acknowledged: str | None
+    lag: int
+    oldest_undelivered: int | None
+    oldest_undelivered_age: float | None
+    dropped: int
+    readers: int
+
+
+class KeyInfo(msgspec.Struct, frozen=True):
+    """A key; `key` is its secret, which only the answer that makes it has."""
+
+    name: str
+    tenant: str
+    scopes: list[str]
+    created: datetime
+    expires: datetime | None = None
+    key: str | None = None
+
+
+class StreamTokenInfo(msgspec.Struct, frozen=True):
+    """A token that opens the stream of a subscriber, at `url`, within `expires_in` seconds."""
+
+    token: str
+    expires_in: float
+    url: str
+
+
+class PublishAnswer(msgspec.Struct, frozen=True):
+    """The answer to one message or to a batch."""
+
+    sequence: int | None = None
+    duplicate: bool = False
+    first: int | None = None
+    last: int | None = None
+    count: int = 0
+    duplicates: list[RepeatedRow] = []
+    rejected: list[ReasonedRow] = []
+    lost: list[ReasonedRow] = []
+
+    def receipt(self) -> Receipt:
+        """Return it in one form."""
+        if self.sequence is None:
+            return Receipt(self.first, self.last, self.count, self.duplicates, self.rejected, self.lost)
+        if self.duplicate:
+            return Receipt(duplicates=[RepeatedRow(0, self.sequence)], lost=self.lost)
+        return Receipt(self.sequence, self.sequence, 1, lost=self.lost)
+
+
+class SubscriptionPage(msgspec.Struct, frozen=True):
+    """A page of subscriptions; it has links if there are more."""
+
+    subscriptions: list[SubscriptionInfo]
+    links: list[Any]
+
+
+class SubscriberPage(msgspec.Struct, frozen=True):
+    """A page of subscribers; it has links if there are more."""
+
+    subscribers: list[str]
+    links: list[Any]
+
+
+class KeyPage(msgspec.Struct, frozen=True):
+    """All keys."""
+
+    keys: list[KeyInfo]
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """The last message that a removed subscription applies to."""
+
+    applies_until: int
+
+
+class PolledEvents(msgspec.Struct, frozen=True):
+    """The answer to a long poll; `next` is the place to go on after."""
+
+    events: list[Match]
+    next: str

@@ -1,0 +1,76 @@
+"""Bulk uploads of subscriptions: newline JSON with a filter on each line, or a table of rows for a template."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from contrada.cql2 import parse
+from contrada.errors import ContradaError, FormatError
+from contrada.formats.subscriptions import read_subscription_table
+from contrada.geometry.crs import LONGITUDE_LATITUDE
+from contrada.matching import ForwardingTable
+from contrada.service.http.schemas import SubscriptionLine
+from contrada.service.problems import BAD_PARAMETER
+
+# Content type: the format of the rows. All but newline JSON need a template.
+BULK_TYPES = MappingProxyType(
+    {
+        "application/x-ndjson": "ndjson",
+        "application/ndjson": "ndjson",
+        "application/jsonl": "ndjson",
+        "application/vnd.apache.parquet": "parquet",
+        "application/geo+json": "json",
+    }
+)
+
+_line = msgspec.json.Decoder(SubscriptionLine).decode
+
+
+class BulkRow(NamedTuple):
+    """A row of an upload: a subscription, or why there is none."""
+
+    row: int
+    key: str | None
+    found: SubscriptionLine | ContradaError
+
+
+def read_rows(data: bytes, form: str, template: str | None) -> list[BulkRow]:
+    """Return the rows of an upload; raise an error if it cannot be read at all."""
+    if template is None and form == "ndjson":
+        return list(_read_lines(data))
+    if template is None:
+        raise BAD_PARAMETER("rows without filters need ?template=, a filter with $column in place of values")
+    return list(_read_table(data, form, template))
+
+
+def _read_lines(data: bytes) -> Iterator[BulkRow]:
+    for row, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines()):
+        if line.strip():
+            try:
+                found = _line(line)
+                yield BulkRow(row, str(found.key), found)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+                yield BulkRow(row, None, FormatError(str(error)))
+
+
+def _read_table(data: bytes, form: str, template: str) -> Iterator[BulkRow]:
+    """Bind a template to each row; filters are kept as text, in longitude and latitude."""
+    predicate = parse(template)
+    rows = read_subscription_table(io.BytesIO(data), predicate, form, to_crs=LONGITUDE_LATITUDE)
+    for item in rows.rejected:
+        yield BulkRow(item.number, None, FormatError(item.reason))
+    if not rows.table.num_rows:
+        return
+    if "key" not in rows.table.column_names:
+        raise BAD_PARAMETER("the rows need a column or property 'key'")
+    subscribers = rows.table.column("subscriber").to_pylist() if "subscriber" in rows.table.column_names else None
+    table = ForwardingTable()
+    table.subscribe_many(rows.table, predicate)
+    for place, (key, bound) in enumerate(table.predicates()):
+        subscriber = None if subscribers is None else subscribers[place]
+        yield BulkRow(rows.origins[place][2], str(key), SubscriptionLine(key, str(bound), subscriber))

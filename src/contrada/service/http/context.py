@@ -1,0 +1,68 @@
+"""Context: everything that the handlers of one server share."""
+
+from __future__ import annotations
+
+import asyncio
+
+from contrada.service.http.gate import Gate
+from contrada.service.http.metrics import Metrics
+from contrada.service.http.tracing import open_tracer
+from contrada.service.problems import NOT_READY
+from contrada.service.service import Service
+from contrada.service.settings import Settings
+from contrada.service.webhooks import Webhooks
+
+KEEP_ALIVE_SECONDS = 15.0
+
+
+class Context:
+    """The service, webhooks, settings, the gate, metrics and traces; a service is there once it has started."""
+
+    def __init__(self, settings: Settings, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
+        self.settings, self.keep_alive = settings, keep_alive
+        self.tracer = open_tracer(settings.telemetry)
+        self.gate = Gate(settings)
+        self.metrics = Metrics()
+        self.is_ready = False
+        self.is_stopping = False
+        self.stage = "starting"
+        self._service: Service | None = None
+        self.started_webhooks: Webhooks | None = None
+        self.tasks: set[asyncio.Task[None]] = set()  # of streams and sockets, which end when the server stops
+
+    @property
+    def service(self) -> Service:
+        """The running service; raises a Problem (503) before it is ready and when it stops."""
+        if self._service is None or not self.is_ready or self.is_stopping:
+            stage = "stopping" if self.is_stopping else self.stage
+            raise NOT_READY(f"the server is not ready: {stage}", retry_after=1)
+        return self._service
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """The webhooks of the running service; raises a Problem (503) before it is ready and when it stops."""
+        self.require_ready()
+        assert self.started_webhooks is not None
+        return self.started_webhooks
+
+    def require_ready(self) -> None:
+        """Raise a Problem (503) unless the service is ready."""
+        assert self.service is not None
+
+    @property
+    def started(self) -> Service | None:
+        """The service if it has started; for those who look at it before it is ready."""
+        return self._service
+
+    def start(self, service: Service, webhooks: Webhooks) -> None:
+        """Take a service that has started, and its webhooks."""
+        self._service, self.started_webhooks = service, webhooks
+
+    async def end_streams(self) -> None:
+        """End all streams and refuse new ones."""
+        self.is_stopping = True
+        tasks = list(self.tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=5)

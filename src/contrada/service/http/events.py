@@ -1,0 +1,144 @@
+"""Events as the texts that consumers get, and the places that consumers ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from contrada.errors import FormatError
+from contrada.service.cursors import Position
+from contrada.service.feeds import Event
+from contrada.service.problems import BAD_PARAMETER, Problem
+from contrada.service.service import Service
+
+CLOUDEVENT_TYPE = "org.contrada.match"
+SEQUENCE_DIGITS = 18
+
+_encode = msgspec.json.Encoder().encode
+Writer = Callable[[Event], bytes]
+
+
+class Start(NamedTuple):
+    """Where a consumer starts.
+
+    `position` is None for the place after what was acknowledged. `is_proof` says that the consumer has what comes
+    before the place, `is_ahead` that no message has reached it.
+    """
+
+    position: Position | None
+    is_proof: bool = False
+    is_ahead: bool = False
+
+
+def event_json(event: Event) -> bytes:
+    """Return an event as a JSON object with id, sequence, key and message.
+
+    >>> event_json(Event(12, 3, "flood", b'{"depth": 2}'))
+    b'{"id":"12.3","sequence":12,"key":"flood","message":{"depth": 2}}'
+    """
+    sequence, number, key, body = event
+    return b'{"id":"%d.%d","sequence":%d,"key":%b,"message":%b}' % (sequence, number, sequence, _encode(key), body)
+
+
+def cloudevent_json(subscriber: str) -> Writer:
+    """Return the writer of a subscriber's events as CloudEvents in structured mode."""
+    source = _encode(f"/subscribers/{subscriber}")
+    head = b'"specversion":"1.0","type":"%b","source":%b,"datacontenttype":"application/json"' % (
+        CLOUDEVENT_TYPE.encode(),
+        source,
+    )
+
+    def write(event: Event) -> bytes:
+        sequence, number, key, body = event
+        return b'{"id":"%d.%d",%b,"subject":%b,"sequence":"%d","data":%b}' % (
+            *(sequence, number, head, _encode(key), sequence, body),
+        )
+
+    return write
+
+
+def sse_text(writer: Writer, events: Iterable[Event]) -> bytes:
+    """Return events as Server-Sent Events."""
+    return b"".join([b"id: %d.%d\ndata: %b\n\n" % (event[0], event[1], writer(event)) for event in events])
+
+
+async def start_of(query: Mapping[str, str], last_id: str | None, service: Service) -> Start:
+    """Return where a consumer starts: `Last-Event-ID` weighs more than the query, which a browser repeats."""
+    given = [name for name in ("from", "after", "since") if name in query]
+    if last_id:
+        return _after(last_id, "Last-Event-ID", service)
+    if len(given) > 1:
+        raise BAD_PARAMETER(f"need one of from, after and since, got {' and '.join(given)}")
+    if not given:
+        return Start(None)
+    text = query[given[0]]
+    if given[0] == "after":
+        return _after(text, "after", service)
+    if given[0] == "since":
+        return Start(await service.position_at(time_of("since", text)))
+    return _from(text, service)
+
+
+def _after(id: str, name: str, service: Service) -> Start:
+    try:
+        position = Position.of_id(id)
+    except FormatError as error:
+        raise BAD_PARAMETER(f"{name}: {error}", attribute=name) from error
+    is_ahead = position.sequence > service.newest
+    return Start(position, not is_ahead, is_ahead)
+
+
+def _from(text: str, service: Service) -> Start:
+    if text == "now":
+        return Start(Position.after_message(service.newest))
+    if text == "oldest":
+        return Start(Position.after_message(service.oldest - 1))
+    if not (text.isascii() and text.isdigit() and len(text) <= SEQUENCE_DIGITS):
+        raise BAD_PARAMETER(f"from: need a sequence number, now or oldest, got {text!r:.60}", attribute="from")
+    sequence = int(text)
+    return Start(Position.after_message(max(sequence, 1) - 1), is_ahead=sequence > service.newest + 1)
+
+
+def time_of(name: str, text: str) -> int:
+    """Return milliseconds since 1970 of a time in RFC 3339 with a zone, or of seconds since 1970.
+
+    >>> time_of("since", "1970-01-01T00:00:01Z"), time_of("since", "1.5")
+    (1000, 1500)
+    """
+    try:
+        seconds = float(text) if text[:1].isdigit() and "-" not in text else _instant(text).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise _bad_time(name, text) from error
+    if not (math.isfinite(seconds) and 0 <= seconds < 1e11):
+        raise _bad_time(name, text)
+    return round(seconds * 1000)
+
+
+def _instant(text: str) -> datetime:
+    # A plus sign in a query that was not encoded arrives as a space.
+    found = datetime.fromisoformat(text.replace(" ", "+"))
+    if found.tzinfo is None:
+        raise ValueError("no zone")
+    return found
+
+
+def _bad_time(name: str, text: str) -> Problem:
+    return BAD_PARAMETER(f"{name}: need a time such as 2026-05-01T12:00:00Z, got {text!r:.60}", attribute=name)
+
+
+def number_of(query: Mapping[str, str], name: str, default: float, least: float, most: float) -> float:
+    """Return a number of the query between two bounds."""
+    text = query.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise BAD_PARAMETER(f"{name}: need a number from {least:g} to {most:g}, got {text!r:.60}", attribute=name)
+    return value

@@ -1,0 +1,137 @@
+"""Uvicorn for this service: slow request heads are cut off, and streams end before the server waits for requests.
+
+Streams and sockets write events to their connection at once where the server is this one: a scope has the function for
+it among its extensions, under the name WRITE. It returns False, and writes nothing, if the client has to catch up first
+or has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from contrada.service.http.context import Context
+from contrada.service.problems import Problem
+
+HEAD_SECONDS = 10.0  # until the head of a request must be complete
+WRITE = "contrada.write"
+HEAD_BYTES = 64 << 10  # that may have come before the head is complete, besides what came with its beginning
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """HTTP that closes a connection whose request head is not complete in `head_seconds` or `head_bytes`.
+
+    The parser keeps an incomplete head in memory, however long it is.
+    """
+
+    head_seconds = HEAD_SECONDS
+    head_bytes = HEAD_BYTES
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._guard: asyncio.TimerHandle | None = None
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End waiting."""
+        self._release()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; refuse a head that goes on and on."""
+        watched = self._guard
+        super().data_received(data)
+        if watched is not None and watched is self._guard:  # no head has begun or ended with these bytes
+            self._size += len(data)
+            if self._size > self.head_bytes:
+                self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        self._release()
+        problem = Problem(431, "Request header fields too large", f"the head has more than {self.head_bytes:,} bytes")
+        body = problem.body()
+        head = {**problem.headers(), "Content-Length": str(len(body)), "Connection": "close"}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+        self.transport.write(f"HTTP/1.1 431 {problem.title}\r\n{lines}\r\n".encode() + body)
+        self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """Begin to wait for the head of a request."""
+        self._watch()
+        super().on_message_begin()
+        self.scope["extensions"] = {WRITE: self.write_part}  # type: ignore[dict-item]
+
+    def write_part(self, data: bytes) -> bool:
+        """Write a part of an answer of unknown length, which has begun and goes on."""
+        if self.flow.write_paused or self.transport.is_closing():
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        return True
+
+    def on_headers_complete(self) -> None:
+        """End waiting: the head is there."""
+        self._release()
+        super().on_headers_complete()
+
+    def _watch(self) -> None:
+        self._release()
+        self._size = 0
+        self._guard = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _release(self) -> None:
+        if self._guard is not None:
+            self._guard.cancel()
+            self._guard = None
+
+
+class PushingSocket(WebSocketsSansIOProtocol):
+    """WebSockets without compression whose frames of text may be written at once."""
+
+    async def run_asgi(self) -> None:
+        """Run the application."""
+        self.scope["extensions"][WRITE] = self.write_texts  # type: ignore[assignment]
+        await super().run_asgi()
+
+    def write_texts(self, texts: list[bytes]) -> bool:
+        """Write a frame for each text."""
+        if not self.writable.is_set() or self.close_sent or self.transport.is_closing():
+            return False
+        self.transport.write(b"".join([part for text in texts for part in (frame_head(len(text)), text)]))
+        return True
+
+
+def frame_head(size: int) -> bytes:
+    """Return what comes before a text of so many bytes in a frame of a server.
+
+    >>> frame_head(5), frame_head(300)
+    (b'\\x81\\x05', b'\\x81~\\x01,')
+    """
+    if size < 126:
+        return bytes((0x81, size))
+    return b"\x81\x7e" + size.to_bytes(2, "big") if size < 1 << 16 else b"\x81\x7f" + size.to_bytes(8, "big")
+
+
+class Listener(uvicorn.Server):
+    """Uvicorn that ends streams before it waits for requests to end, and leaves signals to its caller."""
+
+    def __init__(self, config: uvicorn.Config, context: Context) -> None:
+        super().__init__(config)
+        self._context = context
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End streams, then everything else."""
+        await self._context.end_streams()
+        await super().shutdown(sockets)

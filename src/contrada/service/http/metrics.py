@@ -1,0 +1,166 @@
+"""Metrics of one server in the text format of Prometheus; memory does not grow with use."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from time import perf_counter
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+from contrada.service.core import Published
+from contrada.service.service import Service, SubscriberView
+from contrada.service.webhooks import Webhooks
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SHOWN_SUBSCRIBERS = SHOWN_WEBHOOKS = 100  # with labels of their own: those with the largest lag
+
+
+class LabelledSubscriber(NamedTuple):
+    """A subscriber that has labels of its own."""
+
+    tenant: str
+    view: SubscriberView
+
+
+class Metrics:
+    """Counts what passes over the network; the service counts the rest."""
+
+    def __init__(self) -> None:
+        self.messages = self.duplicates = self.rejected = self.failures = 0
+        self._waiting: dict[int, float] = {}  # starts of publish requests without an answer, oldest first
+        self._next = 0
+        self._registry = CollectorRegistry()
+        self._seconds = Histogram(
+            "contrada_publish_seconds",
+            "Time from a request that publishes to its durable answer.",
+            registry=self._registry,
+            buckets=SECONDS,
+        )
+
+    def begin(self) -> int:
+        """Note that a post waits; return its ticket."""
+        self._next += 1
+        self._waiting[self._next] = perf_counter()
+        return self._next
+
+    def end(self, ticket: int) -> None:
+        """Note that a post was answered or failed."""
+        self._seconds.observe(perf_counter() - self._waiting.pop(ticket))
+
+    def published(self, found: Published) -> None:
+        """Count the messages of a post."""
+        if found.first:
+            self.messages += found.last - found.first + 1
+        self.duplicates += len(found.duplicates)
+        if found.rejected:
+            self.rejected += sum(not item.is_part for item in found.rejected)
+
+    def age(self) -> float:
+        """Return how long the oldest post waits, in seconds."""
+        oldest = next(iter(self._waiting.values()), None)
+        return 0.0 if oldest is None else perf_counter() - oldest
+
+    def text(
+        self,
+        service: Service | None,
+        webhooks: Webhooks | None,
+        connections: int,
+        subscribers: Iterable[LabelledSubscriber],
+        now: float,
+        names_webhooks: bool,
+    ) -> bytes:
+        """Return all metrics; `now` in seconds since 1970. Single webhooks are among them with `names_webhooks`."""
+        registry = CollectorRegistry()
+        delivered = [] if webhooks is None else [*_delivered(webhooks), *_webhook_lags(webhooks, names_webhooks)]
+        found = [*self._counted(connections), *_served(service), *delivered, *_lags(subscribers, now)]
+        registry.register(_Snapshot(found))
+        return generate_latest(self._registry) + generate_latest(registry)
+
+    def _counted(self, connections: int) -> Iterator[Metric]:
+        yield _counter("messages", "Messages that were taken.", self.messages)
+        yield _counter("duplicates", "Messages that had been published before.", self.duplicates)
+        yield _counter("rejected", "Messages that were rejected.", self.rejected)
+        yield _counter("failures", "Requests that a fault of the server failed.", self.failures)
+        yield _gauge("publishing", "Posts that wait for their answer.", len(self._waiting))
+        yield _gauge("publishing_age_seconds", "How long the oldest post waits.", self.age())
+        yield _gauge("consumers", "Open streams, sockets and long polls.", connections)
+
+
+class _Snapshot(Collector):
+    """Metrics as they are now."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+def _counter(name: str, meaning: str, value: float) -> Metric:
+    return CounterMetricFamily(f"contrada_{name}", meaning, value=value)
+
+
+def _gauge(name: str, meaning: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"contrada_{name}", meaning, value=value)
+
+
+def _served(service: Service | None) -> Iterator[Metric]:
+    if service is None:
+        return
+    yield _counter("matches", "Pairs of a message and a subscription that it satisfies.", service.matched)
+    yield _counter("events", "Events that were handed to consumers.", service.delivered)
+    yield _counter("dropped", "Events that retention removed before they were delivered.", service.dropped)
+    yield _gauge("subscriptions", "Subscriptions of all tenants.", len(service))
+    yield _gauge("engine_waiting", "Commands that wait for the engine.", service.waiting)
+    yield _gauge("store_fault", "1 if the store takes no changes.", service.fault is not None)
+    yield _gauge("oldest_sequence", "Sequence number of the oldest message that is kept.", service.oldest)
+    yield _gauge("newest_sequence", "Sequence number of the last message.", service.newest)
+    work = service.work
+    yield SummaryMetricFamily(
+        "contrada_match_seconds", "Time to read and match the messages of a group.", work.groups, work.match_seconds
+    )
+    yield SummaryMetricFamily(
+        "contrada_commit_seconds", "Time to write a group durably.", work.groups, work.commit_seconds
+    )
+
+
+def _delivered(webhooks: Webhooks) -> Iterator[Metric]:
+    counts = webhooks.counts
+    yield _counter("webhook_sent", "Events that webhooks took.", counts.sent)
+    yield _counter("webhook_failed", "Attempts to deliver that failed.", counts.failed)
+    yield _counter("webhook_retried", "Attempts to deliver again what had failed.", counts.retried)
+    yield _counter("webhook_dead", "Events that became dead letters.", counts.dead)
+    yield _counter("webhook_discarded", "Dead letters that made room for later ones.", counts.discarded)
+    yield _gauge("webhook_in_flight", "Requests to webhooks that run.", counts.in_flight)
+
+
+def _webhook_lags(webhooks: Webhooks, names_them: bool) -> Iterator[Metric]:
+    lags = webhooks.lags()
+    yield _gauge("webhooks", "Webhooks of all tenants.", len(lags))
+    yield _gauge(
+        "webhook_most_lag_messages", "Messages after the place of the slowest one.", max(lags.values(), default=0)
+    )
+    if names_them:
+        names = ["tenant", "subscriber", "webhook"]
+        lag = GaugeMetricFamily("contrada_webhook_lag_messages", "Messages after the place of each.", labels=names)
+        for key in heapq.nlargest(SHOWN_WEBHOOKS, lags, key=lags.__getitem__):
+            lag.add_metric(list(key), lags[key])
+        yield lag
+
+
+def _lags(subscribers: Iterable[LabelledSubscriber], now: float) -> Iterator[Metric]:
+    names = ["tenant", "subscriber"]
+    lag = GaugeMetricFamily("contrada_subscriber_lag_messages", "Messages after the last delivery.", labels=names)
+    age = GaugeMetricFamily("contrada_subscriber_oldest_undelivered_seconds", "Age of that event.", labels=names)
+    dropped = CounterMetricFamily("contrada_subscriber_dropped", "Events that retention removed.", labels=names)
+    for tenant, view in subscribers:
+        labels = [tenant, view.name]
+        lag.add_metric(labels, view.lag)
+        age.add_metric(labels, 0.0 if view.waits_since is None else max(0.0, now - view.waits_since / 1000))
+        dropped.add_metric(labels, view.cursor.dropped)
+    yield from (lag, age, dropped)

@@ -1,0 +1,235 @@
+"""Run the service: store, engine, application and uvicorn, from start to graceful stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import filelock
+import uvicorn
+from starlette.middleware.cors import CORSMiddleware
+
+from contrada import __version__
+from contrada.collecting import freeze_live_objects
+from contrada.errors import ContradaError
+from contrada.service.access.addresses import AddressPolicy
+from contrada.service.http.application import Application
+from contrada.service.http.context import KEEP_ALIVE_SECONDS, Context
+from contrada.service.http.keys import load_keys
+from contrada.service.http.listening import GuardedProtocol, Listener, PushingSocket
+from contrada.service.http.warming import warm_kernels
+from contrada.service.service import Retention, Service, ServiceLimits
+from contrada.service.settings import Settings
+from contrada.service.store.message_store import MessageStore
+from contrada.service.store.opening import open_store
+from contrada.service.webhooks import HttpSender, RetryPolicy, Timeouts, WebhookLimits, Webhooks
+
+LOCK, TABLES = "lock", "tables"  # in the directory of the state
+BACKLOG = 4_096  # connections that wait to be accepted
+# Objects of requests end by their counts; a collection visits everything that lives, so it should be rare.
+GC_ALLOCATIONS = 100_000
+STOP_SECONDS = 20  # that requests may take to end when the server stops
+STOP_WEBHOOK_SECONDS = 5.0  # that deliveries may take to end then; one that is cut off is sent again after the start
+
+log = logging.getLogger("contrada.service")
+Say = Callable[[str], None]
+OpenStore = Callable[[Settings], MessageStore]
+
+
+def named_store(settings: Settings) -> MessageStore:
+    """Return the store that settings name."""
+    server = settings.server
+    return open_store(str(server.state) if server.store is None else server.store)
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold a directory of state for this process; raise an error if another process has it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(directory / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout as error:
+        raise ContradaError(f"{directory}: another server is using this directory") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on a port; raise an error if the port is in use or the address is not ours."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise ContradaError(f"{host} port {port}: {error.strerror or error}") from error
+
+
+def make_service(settings: Settings, store: MessageStore) -> Service:
+    """Return a service with the limits of settings."""
+    limits, retention = settings.limits, settings.retention
+    return Service(
+        store,
+        tables=settings.server.state / TABLES,
+        retention=Retention(round(retention.age * 1000), retention.bytes),
+        limits=ServiceLimits(
+            window=retention.message_ids,
+            subscriptions=limits.subscriptions,
+            waiting=limits.queue,
+            vertices=limits.vertices,
+        ),
+    )
+
+
+def make_webhooks(settings: Settings, service: Service) -> Webhooks:
+    """Return the webhooks of a service, as settings limit them; needs a running event loop."""
+    asked = settings.webhooks
+    slow = max(1, asked.parallel // 5)
+    sender = HttpSender(
+        addresses=AddressPolicy(asked.allow_private, asked.allow),
+        connections=asked.parallel,
+        timeouts=Timeouts(asked.connect_timeout, asked.timeout),
+        agent=f"contrada/{__version__}",
+    )
+    return Webhooks(
+        service,
+        sender,
+        policy=RetryPolicy(first=asked.retry_first, longest=asked.retry_most, age=asked.age, attempts=asked.attempts),
+        limits=WebhookLimits(quick=asked.parallel - slow, slow=slow),
+    )
+
+
+def uvicorn_config(application: Any, settings: Settings) -> uvicorn.Config:
+    """Return the configuration of uvicorn; browsers of other origins are let in only if settings name them."""
+    server, limits = settings.server, settings.limits
+    if server.cors_origins:
+        application = CORSMiddleware(
+            application,
+            allow_origins=server.cors_origins,
+            allow_methods=["GET", "PUT", "POST", "PATCH", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["Link", "Retry-After"],
+        )
+    return uvicorn.Config(
+        application,
+        host=server.host,
+        port=server.port,
+        loop="uvloop",
+        http=GuardedProtocol,
+        ws=PushingSocket,
+        ws_max_size=limits.body_bytes,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        ssl_certfile=server.tls_cert,
+        ssl_keyfile=server.tls_key,
+    )
+
+
+class ServerRun:
+    """One run of the server; `context` tells when it is ready. `store` opens the store that settings name."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        say: Say = log.info,
+        *,
+        keep_alive: float = KEEP_ALIVE_SECONDS,
+        store: OpenStore = named_store,
+    ) -> None:
+        self.settings, self._say, self._open_store = settings, say, store
+        self.context = Context(settings, keep_alive=keep_alive)
+        self.listener = Listener(uvicorn_config(Application(self.context), settings), self.context)
+        self.port = settings.server.port  # the one that was taken, once the server runs
+
+    def stop(self) -> None:
+        """Begin to stop."""
+        self.listener.should_exit = True
+
+    async def serve(self) -> None:
+        """Serve until `stop` is called; raise what keeps the service from starting."""
+        server = self.settings.server
+        with locked(server.state), listening_socket(server.host, server.port) as taken:
+            self.port = taken.getsockname()[1]
+            starting = asyncio.create_task(self._start())
+            starting.add_done_callback(lambda task: self.stop() if not task.cancelled() and task.exception() else None)
+            try:
+                await self.listener.serve([taken])
+            finally:
+                self.context.is_stopping = True
+                await asyncio.wait([starting])
+                await self._stop()
+            starting.result()
+
+    async def _stop(self) -> None:
+        """Stop what has started: webhooks before the service that they read from."""
+        context = self.context
+        try:
+            if context.started_webhooks is not None:
+                await context.started_webhooks.stop(STOP_WEBHOOK_SECONDS)
+        finally:
+            if context.started is not None:
+                await context.started.stop()
+            if context.tracer is not None:
+                await asyncio.to_thread(context.tracer.close)
+
+    async def _start(self) -> None:
+        """Open the store, load keys and kernels; then the server is ready."""
+        context = self.context
+        context.stage = "opening the store"
+        service = make_service(self.settings, await asyncio.to_thread(self._open_store, self.settings))
+        await service.start()
+        webhooks = make_webhooks(self.settings, service)
+        context.start(service, webhooks)
+        await webhooks.start()
+        key = await load_keys(context, service)
+        if key is not None:
+            self._say(f"admin key, shown only now: {key}")
+        context.stage = "loading kernels"
+        self._say("loading kernels (compiled once, which takes minutes; later starts take seconds)")
+        await asyncio.to_thread(warm_kernels)
+        if self.listener.should_exit:
+            return
+        freeze_live_objects()
+        gc.set_threshold(GC_ALLOCATIONS, 20, 100)
+        context.is_ready = True
+        self._say(f"ready on {self._address()}")
+
+    def _address(self) -> str:
+        server = self.settings.server
+        host = f"[{server.host}]" if ":" in server.host else server.host
+        return f"{'http' if server.tls_cert is None else 'https'}://{host}:{self.port}"
+
+
+def run(settings: Settings, say: Say = log.info, store: OpenStore = named_store) -> None:
+    """Run the server until SIGTERM or SIGINT; `say` prints what people should see, such as a first admin key."""
+
+    async def serve() -> None:
+        server, loop = ServerRun(settings, say, store=store), asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, server.stop)
+        await server.serve()
+
+    with asyncio.Runner(loop_factory=_new_loop) as runner:
+        runner.run(serve())
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
