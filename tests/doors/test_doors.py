@@ -17,7 +17,10 @@ from hostile.processes import run_command
 from hostile.runner import Input, Pool, failed, told
 
 # A simulation or an experiment may take minutes on purpose: such commands get their corpus alone.
-WORK = ("contrada overlay", "contrada experiment", "contrada demo", "contrada ingest", "contrada stream")
+WORK = (
+    "contrada overlay", "contrada experiment", "contrada demo", "contrada ingest", "contrada stream", "contrada serve",
+    "contrada sync",
+)  # fmt: skip
 CONTENT = [name for name in DOORS if not name.endswith("()") and not name.startswith((*WORK, SELF_TEST.name))]
 # Doors whose corpora the others share get up to so many inputs here; the rest follows in `make verify`.
 FIRST = (

@@ -50,6 +50,14 @@ REFUSED_EARLY: dict[str, tuple[str, ...]] = {
     "experiment cover-figures": ("--rubbish", "--seed x"),
     "experiment cover-tables": ("--rubbish", "--seed x"),
     "experiment run": ("network --rubbish", "rubbish", "network --seed x"),
+    "serve": (
+        "--port x", "--port 99999999", "--config 'not there'", "--config m.ndjson", "--limits-body-bytes", "rubbish",
+        "--rubbish 1", "--limits-body-bytes x", "--store rubbish", "--config taken", "--state m.ndjson",
+    ),
+    "sync": (
+        "'not there' --all --url http://127.0.0.1:1", "s.ndjson", "m.ndjson --all --url rubbish", "taken --all",
+        "s.ndjson --all --template 'rubbish ('", "s.ndjson --prefix x --format rubbish",
+    ),
     "doctor": ("--json", "", "--rubbish"),
 }  # fmt: skip
 
