@@ -11,7 +11,6 @@ import pytest
 
 from console import wait_for
 from contrada.client import AsyncClient, Client, Match, MatchReset, ResetError
-from effort import examples
 from server_process import CuttingProxy, ServerProcess, serving
 
 
@@ -95,9 +94,8 @@ def test_a_server_that_is_killed_under_a_running_iterator(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(examples(8)))
-def test_a_server_that_is_killed_many_times(tmp_path, seed):
-    kill_rounds(tmp_path, rounds=6, count=3_000, seed=seed)
+def test_a_server_that_is_killed_many_times(tmp_path):
+    kill_rounds(tmp_path, rounds=6, count=3_000, seed=2)
 
 
 def cut_run(server, name, count, seed, most):
@@ -123,7 +121,7 @@ def test_connections_that_are_cut_at_random_bytes(server, most, count):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(examples(40)))
+@pytest.mark.parametrize("seed", range(4))
 def test_many_connections_that_are_cut_at_random_bytes(server, seed):
     cut_run(server, f"cut often {seed}", 300, seed, random.Random(seed).choice([1_000, 5_000, 50_000]))
 
