@@ -120,12 +120,6 @@ def test_connections_that_are_cut_at_random_bytes(server, most, count):
     cut_run(server, f"cut {most}", count, most, most)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_many_connections_that_are_cut_at_random_bytes(server, seed):
-    cut_run(server, f"cut often {seed}", 300, seed, random.Random(seed).choice([1_000, 5_000, 50_000]))
-
-
 def test_any_byte_may_be_the_last_of_a_connection(server):
     """The answer of a stream is cut at many places, in the middle of heads and events."""
     name, count = "cut everywhere", 6
