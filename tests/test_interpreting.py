@@ -12,7 +12,7 @@ from hypothesis import given
 import contrada as ct
 from console import python
 from contrada import kernels
-from effort import COMPILED, examples
+from effort import COMPILED, examples, slow
 from generators.families import FAMILIES, family
 from generators.strategies import shape_pairs
 
@@ -114,7 +114,7 @@ def test_the_first_relate_on_an_empty_cache_compiles_nothing(tmp_path):
     assert not list(tmp_path.rglob("*.nbc"))
 
 
-@pytest.mark.parametrize("calls", ["large", "many"])
+@pytest.mark.parametrize("calls", ["large", slow("many")])
 def test_large_calls_and_many_small_ones_are_compiled(tmp_path, calls):
     ran = python("-W", "error", "-c", READ_OFTEN, calls, env={**os.environ, "CONTRADA_CACHE_DIR": str(tmp_path)})
     assert ran.stderr.startswith("contrada: compiling kernels")

@@ -26,7 +26,7 @@ modes = pytest.mark.parametrize("mode", MODES)
 
 
 @modes
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 1 << 32), brokers=st.integers(1, 12), wire=st.booleans())
 def test_settled_subscriptions_get_messages_once_while_no_state_is_lost(mode, seed, brokers, wire):
     checked = RandomRun(seed, MODES[mode], brokers, wire=wire).steps(40)
@@ -35,7 +35,7 @@ def test_settled_subscriptions_get_messages_once_while_no_state_is_lost(mode, se
 
 
 @modes
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 1 << 32), brokers=st.integers(1, 12), wire=st.booleans())
 def test_with_advertisements_the_same_messages_arrive(mode, seed, brokers, wire):
     checked = RandomRun(seed, MODES[mode], brokers, advertises=True, wire=wire).steps(40)
@@ -43,7 +43,7 @@ def test_with_advertisements_the_same_messages_arrive(mode, seed, brokers, wire)
 
 
 @modes
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 1 << 32), brokers=st.integers(1, 12), advertises=st.booleans())
 def test_a_loss_of_state_loses_only_messages_that_were_nowhere_else(mode, seed, brokers, advertises):
     """Every message that is not delivered is counted in `missing`; after quiet nothing more goes missing."""
@@ -58,7 +58,7 @@ def test_a_loss_of_state_loses_only_messages_that_were_nowhere_else(mode, seed, 
 
 
 @modes
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 1 << 32))
 def test_no_message_is_lost_while_coverage_changes_hands(mode, seed):
     """Messages flow all the time while wider subscriptions come and go over one that stays."""
@@ -82,7 +82,7 @@ def test_no_message_is_lost_while_coverage_changes_hands(mode, seed):
 
 
 @modes
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 1 << 32))
 def test_messages_wait_for_a_broker_that_lost_its_state(mode, seed):
     """Messages flow all the time; a broker routes none before all its neighbours have told what they ask for."""
@@ -107,7 +107,7 @@ def test_messages_wait_for_a_broker_that_lost_its_state(mode, seed):
 
 
 @modes
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 1 << 32), brokers=st.integers(2, 12))
 def test_a_message_passes_a_link_once_and_only_if_somebody_beyond_it_asks(mode, seed, brokers):
     """Merging lets further messages through, up to a share."""
