@@ -16,6 +16,7 @@ from contrada.cql2 import parse
 from contrada.pipeline.batch.compiling import subscription_rows
 from contrada.pipeline.batch.numbering import sent_rows
 from contrada.pipeline.batch.parquet_shares import GroupOfRows, UnreadableShareError, parquet_shares, share_batches
+from effort import slow
 from generators.filters_of_every_kind import random_messages, rows_of
 
 TEMPLATE = "S_INTERSECTS(area, $geometry) AND size >= $least"
@@ -187,7 +188,7 @@ def test_a_damaged_footer_is_left_to_spark(spark, tmp_path):
 
 
 @pytest.mark.parametrize("names", [["key", "subscriber", "geometry", "least"], ["geometry", "least"]])
-@pytest.mark.parametrize("by", ["subscription", "subscriber"])
+@pytest.mark.parametrize("by", [slow("subscription"), "subscriber"])
 def test_a_scan_of_files_finds_what_compiling_finds(spark, files, small_splits, place, names, by):
     messages = spark.createDataFrame(random_messages(60))
     frame = spark.read.parquet(str(files)).select(*names)
