@@ -1,19 +1,19 @@
-"""The broker under load: publishing, latency, fan-out, memory, restart, a slow disk, and peers beside it.
+"""The broker under load: publishing, latency, fan-out, webhooks, memory, restart, a slow disk, and peers beside it.
 
-    python -m benchmarks.broker [--quick] [--only publish,latency,fanout,memory,restart,disk,tile38] [--write]
+    python -m benchmarks.broker [--quick] [--only publish,latency,fanout,webhooks,memory,...] [--write]
 
 `contrada serve` runs as a process of its own with keys on and fsync before each answer; publishers and consumers run in
 this process, on raw sockets. Every delivery is compared with what Shapely's STRtree expects. Writes
-build/bench/broker.json. TILE38_SERVER names the program of Tile38, which is measured by turns where it is given.
+build/bench/broker.json. Peers are measured by turns with ours where their programs are given: TILE38_SERVER names the
+program of Tile38, POSTGIS_BIN the folder of PostgreSQL's programs.
 """
 
 import os
 import signal
-import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,10 @@ import numpy as np
 import uvloop
 
 from benchmarks.broker.clients import CONSUMERS
+from benchmarks.broker.peers import BATCH, counts, postgis, rate, tile38
 from benchmarks.broker.process import SERVE, SLOW_DISK, ServerProcess
-from benchmarks.broker.runs import Bench, Load, fan_out, load, load_at, stall
-from benchmarks.broker.tile38 import Tile38
+from benchmarks.broker.runs import Bench, Load, fan_out, load_at, stall
+from benchmarks.broker.webhooks import send_all
 from benchmarks.command import run_sections
 from benchmarks.report import Report, Row
 from benchmarks.timing import say
@@ -32,13 +33,13 @@ PUBLISH = "Publishing over 64 connections to 1,000 connected consumers"
 LATENCY = "From publishing to receiving, at half the rate of single messages"
 FAN_OUT = "Fan-out of one message to 1,000 consumers"
 MEMORY, RESTART, DISK = "Memory", "Restart until the first message is answered", "A disk whose fsync takes 8 ms more"
-TILE38 = "Tile38 by turns with ours"
-BATCH = 100
-AGAINST_TILE38 = {"polygons": {1: 0.6, BATCH: 1.5}, "points": {1: 0.4, BATCH: 0.8}}
+WEBHOOKS = "Signed webhooks"
 LEAST = {1: 3_000, BATCH: 8_000}  # messages per second
 LEAST_FAN_OUT = {"SSE": 100_000, "WebSocket": 40_000}
+LEAST_WEBHOOKS = 3_000  # events per second
 MOST_MEDIAN, MOST_LATE = 5.0, 25.0  # ms
 MOST_RESTART, MOST_GROWTH, MOST_SLOWER = 4.0, 16.0, 3.0
+DISK_SECONDS = 7.0  # of a run, at the rate of a short one
 
 
 @contextmanager
@@ -73,30 +74,29 @@ def publish(bench: Bench) -> Iterator[Row]:
     for repeat in range(1 if bench.report.quick else 3):
         for name, size in turns[repeat:] + turns[:repeat]:
             messages = makers[name](bench.messages * (1 if size == 1 else 3))
-            found[name, size].append(uvloop.run(load(bench, messages, size)))
+            found[name, size].append(bench.load(messages, size))
             say(f"{name}, {size} together: {found[name, size][-1]}")
     for (name, size), loads in found.items():
         how = f"{name}, {'single' if size == 1 else f'newline JSON x {size}'}, {loads[0].mean:.2f} matches"
-        counts = {"compared": sum(one.compared for one in loads), "different": sum(one.different for one in loads)}
-        rate = statistics.median(one.rate for one in loads)
-        yield Row(PUBLISH, how, "", None, None, rate, "messages/s", at_least=LEAST[size], **counts)
+        value = rate(loads)
+        yield Row(PUBLISH, how, "", None, None, value, "messages/s", at_least=LEAST[size], **counts(loads))
         yield Row.alone(PUBLISH, f"{how}: deliveries", statistics.median(one.delivered for one in loads), "/s")
         yield Row.alone(PUBLISH, f"{how}: CPU of the server", statistics.median(one.cpu for one in loads), "µs/message")
         if size == 1 and name == "polygons":
-            bench.single_rate = rate
+            bench.single_rate = value
 
 
 def latency(bench: Bench) -> Iterator[Row]:
     """Measure the time from a request that is due to its events, at half the rate of single polygons."""
     if bench.single_rate is None:
-        bench.single_rate = uvloop.run(load(bench, bench.workload.polygons(bench.messages), 1)).rate
-    rate = bench.single_rate / 2
-    late, wrong = uvloop.run(load_at(bench, bench.workload.polygons(bench.messages), rate))
-    work = f"polygons, {rate:,.0f} messages/s"
-    counts = {"compared": len(late), "different": wrong}
+        bench.single_rate = bench.load(bench.workload.polygons(bench.messages), 1).rate
+    half = bench.single_rate / 2
+    late, wrong = uvloop.run(load_at(bench, bench.workload.polygons(bench.messages), half))
+    work = f"polygons, {half:,.0f} messages/s"
+    compared = {"compared": len(late), "different": wrong}
     for name, share, most in (("p50", 50, MOST_MEDIAN), ("p99", 99, MOST_LATE)):
         value = 1e3 * float(np.percentile(late, share))
-        yield Row(LATENCY, f"{work}: {name}", "", value / 1e3, None, value, "ms", at_most=most, **counts)
+        yield Row(LATENCY, f"{work}: {name}", "", value / 1e3, None, value, "ms", at_most=most, **compared)
 
 
 def fanout(bench: Bench) -> Iterator[Row]:
@@ -142,62 +142,43 @@ def restart(bench: Bench) -> Iterator[Row]:
 
 
 def disk(bench: Bench) -> Iterator[Row]:
-    """Measure batches with 8 ms added to every fsync, by turns with a disk as it is."""
+    """Measure batches with 8 ms added to every fsync, by turns with a disk as it is, for DISK_SECONDS each."""
     bench.server.stop()
-    rates: dict[str, list[float]] = {"as it is": [], "slow": []}
-    for _ in range(1 if bench.report.quick else 3):
-        for name, command in (("as it is", SERVE), ("slow", SLOW_DISK)):
-            bench.server = ServerProcess(bench.state, command)
-            uvloop.run(load(bench, bench.workload.polygons(bench.messages), BATCH))
-            found = uvloop.run(load(bench, bench.workload.polygons(3 * bench.messages), BATCH))
-            rates[name].append(found.rate)
-            bench.server.stop()
+    found: dict[str, list[Load]] = {"disk as it is": [], "8 ms added": []}
+    warm_up = bench.workload.polygons(bench.messages)
+    for name, command in (("disk as it is", SERVE), ("8 ms added", SLOW_DISK)) * (1 if bench.report.quick else 2):
+        bench.server = ServerProcess(bench.state, command)
+        first = bench.load(warm_up, BATCH)  # which also says how many messages last long enough
+        seconds = 0.2 if bench.report.quick else DISK_SECONDS
+        messages = bench.workload.polygons(max(bench.messages, int(seconds * first.rate)))
+        found[name].append(bench.load(messages, BATCH))
+        say(f"{name}: {found[name][-1]}")
+        bench.server.stop()
     bench.server = ServerProcess(bench.state)
-    usual, slow = (statistics.median(rates[name]) for name in ("as it is", "slow"))
-    yield Row.alone(DISK, f"polygons, newline JSON x {BATCH}, disk as it is", usual, "messages/s")
-    yield Row.alone(DISK, "the same, 8 ms added", slow, "messages/s")
+    for name, loads in found.items():
+        work = f"polygons, newline JSON x {BATCH}, {name}"
+        yield Row(DISK, work, "", None, None, rate(loads), "messages/s", **counts(loads))
+    usual, slow = map(rate, found.values())
     yield Row.alone(DISK, "slower", usual / slow, "times", at_most=MOST_SLOWER)
 
 
-def tile38(bench: Bench) -> Iterator[Row]:
-    """Measure Tile38 by turns with ours; it synchronises its log once a second, ours before each answer."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    peer = Tile38(bench.state.parent / "tile38", port, bench.workload)
-    try:
-        say(f"Tile38: loaded in {uvloop.run(peer.load()):.1f} s")
-        yield Row.alone(TILE38, "memory of Tile38 after the load", peer.memory(), "MB")
-        makers = {"polygons": bench.workload.polygons, "points": bench.workload.points}
-        found: dict[str, list[Load]] = {}
-        for _ in range(1 if bench.report.quick else 3):
-            for name, make in makers.items():
-                found.setdefault(name, []).append(uvloop.run(peer.publish(make(2 * bench.messages))))
-                for size in (1, BATCH):
-                    messages = make(bench.messages * (1 if size == 1 else 3))
-                    found.setdefault(f"{name} {size}", []).append(uvloop.run(load(bench, messages, size)))
-        yield from _compared(makers, found)
-    finally:
-        peer.stop()
-
-
-def _compared(names: Iterable[str], found: Mapping[str, list[Load]]) -> Iterator[Row]:
-    for name in names:
-        theirs = statistics.median(one.rate for one in found[name])
-        counts = {
-            "compared": sum(one.compared for one in found[name]),
-            "different": sum(one.different for one in found[name]),
-        }
-        yield Row(TILE38, f"{name}, Tile38, commands pipelined", "", None, None, theirs, "messages/s", **counts)
-        for size, least in AGAINST_TILE38[name].items():
-            ours = statistics.median(one.rate for one in found[f"{name} {size}"])
-            how = f"{name}, {'single' if size == 1 else f'newline JSON x {size}'}, {ours:,.0f}/s"
-            yield Row(TILE38, how, "Tile38", 1 / ours, 1 / theirs, ours / theirs, "times its rate", at_least=least)
+def webhooks(bench: Bench) -> Iterator[Row]:
+    """Measure signed webhooks to 100 endpoints, with one event in a request and with many."""
+    endpoints = 10 if bench.report.quick else 100
+    for batch, messages, least in ((0, 600, LEAST_WEBHOOKS), (100, 3_000, None)):
+        count = messages // (10 if bench.report.quick else 1)
+        sent = send_all(bench.state.parent / f"webhooks-{batch}", endpoints, count, batch)
+        how = f"up to {batch} events" if batch else "one event"
+        work = f"{endpoints} endpoints, {how} in a request, {sent.compared:,} events in {sent.seconds:.1f} s"
+        yield Row(
+            WEBHOOKS, work, "", None, None, sent.rate, "events/s", at_least=least,
+            compared=sent.compared, different=sent.different,
+        )  # fmt: skip
 
 
 SECTIONS = {
-    "publish": publish, "latency": latency, "fanout": fanout, "memory": memory, "restart": restart, "disk": disk,
-    "tile38": tile38,
+    "publish": publish, "latency": latency, "fanout": fanout, "webhooks": webhooks, "memory": memory,
+    "restart": restart, "disk": disk, "tile38": tile38, "postgis": postgis,
 }  # fmt: skip
 
 if __name__ == "__main__":

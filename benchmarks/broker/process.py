@@ -23,11 +23,11 @@ SLOW_DISK = ("-m", "benchmarks.broker.slow_disk")
 class ServerProcess:
     """A running server with its state in a directory; `command` runs it if it is not `contrada serve`."""
 
-    def __init__(self, state: Path, command: tuple[str, ...] = SERVE) -> None:
+    def __init__(self, state: Path, command: tuple[str, ...] = SERVE, *flags: str) -> None:
         environment = {**os.environ, "CONTRADA_ADMIN_KEY": KEY}
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, *command, "--port", "0", "--state", str(state)],
+            [sys.executable, *command, "--port", "0", "--state", str(state), *flags],
             env=environment, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self._process.stderr is not None
@@ -76,9 +76,9 @@ class ServerProcess:
             raise SystemExit(f"{method} {path}: {answer.status} {data[:500]!r}")
         return json.loads(data) if "json" in answer.headers.get("Content-Type", "") else data
 
-    def load(self, workload: Workload) -> float:
-        """Upload all subscriptions; return the seconds that it took."""
-        uploads = list(workload.uploads())
+    def load(self, workload: Workload, owners: int | None = None) -> float:
+        """Upload all subscriptions, as those of so many owners; return the seconds that it took."""
+        uploads = list(workload.uploads(owners))
         start = time.perf_counter()
         path = f"/subscriptions?template={quote(TEMPLATE)}"
         count = sum(self.ask("POST", path, body, "application/vnd.apache.parquet")["count"] for body in uploads)

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import uvloop
+
 from benchmarks.broker.clients import Consumer, PublisherPool, Tally, close, connect, post, stream_request
 from benchmarks.broker.process import ServerProcess
 from benchmarks.broker.work import Messages, Workload, difference, owner_name
@@ -38,6 +40,10 @@ class Bench:
         time.sleep(SETTLE_SECONDS)
         say(f"loaded in {self.load_seconds:.1f} s")
 
+    def load(self, messages: Messages, size: int) -> "Load":
+        """Publish messages to the server, `size` in one request, while all owners listen."""
+        return uvloop.run(load(self.server, self.workload.owners, messages, size))
+
     def subscribe_all(self) -> None:
         """Add a subscription of each owner that every message with `fan` satisfies, and one of a slow consumer."""
         if self._is_fan_ready:
@@ -63,10 +69,10 @@ class Load(NamedTuple):
     different: int
 
 
-async def load(bench: Bench, messages: Messages, size: int) -> Load:
+async def load(server: ServerProcess, owners: int, messages: Messages, size: int) -> Load:
     """Publish messages as quickly as they are answered, `size` in one request, while all owners listen."""
-    tally, server, count = Tally(), bench.server, len(messages.bodies)
-    consumers = await connect(server.port, Consumer, bench.workload.owners, tally)
+    tally, count = Tally(), len(messages.bodies)
+    consumers = await connect(server.port, Consumer, owners, tally)
     bodies = messages.bodies if size == 1 else messages.batches(size)
     requests = [post(body, GEOJSON if size == 1 else LINES) for body in bodies]
     answer = b'{"sequence":' if size == 1 else b'"duplicates":[],"rejected":[]'

@@ -1,106 +1,113 @@
-"""Signed webhooks out: python -m benchmarks.broker.webhooks [--endpoints 100] [--events 30000] [--batch N].
+"""Signed webhooks out: `contrada serve` sends the events of many subscribers to a receiver in a process of its own.
 
-A service publishes messages that satisfy one subscription of each subscriber; each subscriber has one endpoint, and all
-endpoints are on one receiver in a process of its own on loopback. The receiver checks every signature, and that the
-events of each endpoint come in order. The time is from the first publish to the last answer.
+Every message satisfies one subscription of each subscriber, and each subscriber has one endpoint. The receiver checks
+every signature, and that each endpoint gets every event once, by rising sequence number.
 """
 
-import argparse
 import asyncio
 import base64
 import hashlib
 import hmac
 import json
 import multiprocessing
-import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import uvloop
 from aiohttp import web
 
-from contrada.service.access.addresses import AddressPolicy
-from contrada.service.core import NewSubscription
-from contrada.service.intake import Post
-from contrada.service.service import Service
-from contrada.service.store.sqlite import SqliteStore
-from contrada.service.webhooks import EndpointRequest, HttpSender, Webhooks
+from benchmarks.broker.process import SERVE, ServerProcess
 
 KEY = bytes(range(32))
 SECRET = "whsec_" + base64.b64encode(KEY).decode()
 POST_MESSAGES = 50  # in one body
+STALLED_SECONDS = 30.0  # without an event: the rest is missing
+LINES = "application/x-ndjson"
+
+Received = dict[str, list[int]]  # sequence numbers by path, in the order in which they came
 
 
-def receive(ports, counts, stop):
-    """Run a receiver; put its port, and once it is to stop how much of each path it received and in which order."""
-    got = defaultdict(list)
+class Sent(NamedTuple):
+    """Events per second from the first publish to the last receipt; how many came, and how many are wrong."""
 
-    async def take(request):
+    rate: float
+    seconds: float
+    compared: int
+    different: int
+
+
+def receive(pipe: Any, count: Any) -> None:
+    """Run a receiver: send its port, count events, and send what was received when asked for it."""
+    got: Received = defaultdict(list)
+
+    async def take(request: web.BaseRequest) -> web.Response:
         body, headers = await request.read(), request.headers
         signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
         good = "v1," + base64.b64encode(hmac.digest(KEY, signed, hashlib.sha256)).decode()
         if headers["webhook-signature"] != good:
             return web.Response(status=400)
         found = json.loads(body)
-        got[request.path] += [item["sequence"] for item in (found if isinstance(found, list) else [found])]
+        sequences = [item["sequence"] for item in (found if isinstance(found, list) else [found])]
+        got[request.path] += sequences
+        count.value += len(sequences)
         return web.Response(status=204)
 
-    async def serve():
+    async def serve() -> None:
         runner = web.ServerRunner(web.Server(take))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        ports.put(runner.addresses[0][1])
-        await asyncio.to_thread(stop.wait)
-        counts.put({path: (len(found), found == sorted(found), len(set(found))) for path, found in got.items()})
+        pipe.send(runner.addresses[0][1])
+        await asyncio.to_thread(pipe.recv)
+        pipe.send(dict(got))
 
     uvloop.run(serve())
 
 
-async def send(port, endpoints, events, batch):
-    with tempfile.TemporaryDirectory() as directory:
-        service = Service(SqliteStore(Path(directory)))
-        await service.start()
-        webhooks = Webhooks(service, HttpSender(addresses=AddressPolicy(allow_private=True)))
-        await webhooks.start()
-        for place in range(endpoints):
-            await service.put("t", f"k{place}", NewSubscription(f"s{place}", "n >= 0"))
-            asked = EndpointRequest(url=f"http://127.0.0.1:{port}/{place}", secret=SECRET, batch=batch or False)
-            await webhooks.put("t", f"s{place}", "hook", asked)
-        numbers = range(events // endpoints)
-        started = time.perf_counter()
-        for first in numbers[::POST_MESSAGES]:
-            lines = (json.dumps({"n": n, "name": "a message"}) for n in numbers[first : first + POST_MESSAGES])
-            await service.publish("t", Post("ndjson", "\n".join(lines).encode()))
-        published = time.perf_counter() - started
-        while webhooks.counts.sent < len(numbers) * endpoints:
-            await asyncio.sleep(0.005)
-        taken = time.perf_counter() - started
-        counts = webhooks.counts
-        await webhooks.stop()
-        await service.stop()
-    print(f"{endpoints} endpoints, {len(numbers) * endpoints:,} events, batches of {batch or 'none'}:"
-          f" {counts.sent / taken:,.0f} events/s ({counts.failed} failed, published in {published:.2f} s)")  # fmt: skip
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--endpoints", type=int, default=100)
-    parser.add_argument("--events", type=int, default=30_000)
-    parser.add_argument("--batch", type=int, default=0)
-    options = parser.parse_args()
-    context = multiprocessing.get_context("fork")
-    ports, counts, stop = context.Queue(), context.Queue(), context.Event()
-    process = context.Process(target=receive, args=(ports, counts, stop))
+@contextmanager
+def receiver() -> Iterator[tuple[int, Any, Any]]:
+    """Yield the port of a receiver, the number of events that it took so far, and a pipe to it."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    count = context.Value("q", 0)
+    process = context.Process(target=receive, args=(theirs, count), daemon=True)
     process.start()
-    uvloop.run(send(ports.get(), options.endpoints, options.events, options.batch))
-    stop.set()
-    found = counts.get()
-    process.join()
-    events = options.events // options.endpoints
-    assert len(found) == options.endpoints
-    assert set(found.values()) == {(events, True, events)}, found
+    try:
+        yield ours.recv(), count, ours
+    finally:
+        process.terminate()
+        process.join()
 
 
-if __name__ == "__main__":
-    main()
+def send_all(folder: Path, endpoints: int, messages: int, batch: int) -> Sent:
+    """Publish messages that all subscribers get; `batch` is the most events of one request, 0 sends each alone."""
+    with receiver() as (port, count, pipe), ServerProcess(folder, SERVE, "--webhooks-allow-private", "true") as server:
+        lines = [json.dumps({"key": f"k{k}", "subscriber": f"s{k}", "filter": "n >= 0"}) for k in range(endpoints)]
+        server.ask("POST", "/subscriptions", "\n".join(lines).encode(), LINES)
+        for k in range(endpoints):
+            hook = {"url": f"http://127.0.0.1:{port}/{k}", "secret": SECRET, "batch": batch or False}
+            server.ask("PUT", f"/subscribers/s{k}/webhooks/hook", json.dumps(hook).encode())
+        start = time.perf_counter()
+        for first in range(0, messages, POST_MESSAGES):
+            numbers = range(first, min(first + POST_MESSAGES, messages))
+            body = "\n".join(json.dumps({"n": n, "name": "a message"}) for n in numbers)
+            server.ask("POST", "/messages", body.encode(), LINES)
+        _wait(count, endpoints * messages)
+        seconds = time.perf_counter() - start
+        pipe.send("end")
+        got: Received = pipe.recv()
+    expected = list(range(1, messages + 1))
+    wrong = sum(got.get(f"/{k}") != expected for k in range(endpoints))
+    return Sent(count.value / seconds, seconds, count.value, wrong)
+
+
+def _wait(count: Any, goal: int) -> None:
+    """Wait until so many events were taken, or none came for a while."""
+    last, since = -1, time.monotonic()
+    while count.value < goal and time.monotonic() - since < STALLED_SECONDS:
+        if count.value != last:
+            last, since = count.value, time.monotonic()
+        time.sleep(0.005)

@@ -44,7 +44,7 @@ class Messages(NamedTuple):
 
 
 class Workload:
-    """Polygon subscriptions; subscription k has the key `s<k>` and belongs to owner k modulo OWNERS."""
+    """Polygon subscriptions; subscription k has the key `s<k>` and belongs to owner k modulo `owners`."""
 
     def __init__(self, report: Report) -> None:
         self._rng = np.random.default_rng(report.seed)
@@ -94,13 +94,14 @@ class Workload:
         ]  # fmt: skip
         return Messages(first, shapes, bodies, {(first + row, at) for row, at in zip(rows, subscriptions, strict=True)})
 
-    def uploads(self, size: int = 20_000) -> Iterator[bytes]:
+    def uploads(self, owners: int | None = None, size: int = 20_000) -> Iterator[bytes]:
         """Yield the subscriptions as GeoParquet with the columns key, subscriber and geometry."""
+        owners = owners or self.owners
         for start in range(0, self.count, size):
             rows = range(start, min(start + size, self.count))
             columns = {
                 "key": [f"s{row}" for row in rows],
-                "subscriber": [owner_name(row % self.owners) for row in rows],
+                "subscriber": [owner_name(row % owners) for row in rows],
                 "geometry": shapely.to_wkb(self.shapes[start : rows.stop]),
             }
             table = pa.table(columns).replace_schema_metadata({"geo": json.dumps(GEO)})
