@@ -46,9 +46,9 @@ class Messages(NamedTuple):
 class Workload:
     """Polygon subscriptions; subscription k has the key `s<k>` and belongs to owner k modulo `owners`."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, count: int = SUBSCRIPTIONS) -> None:
         self._rng = np.random.default_rng(report.seed)
-        self.count = 5_000 if report.quick else SUBSCRIPTIONS
+        self.count = 5_000 if report.quick else count
         self.owners = 100 if report.quick else OWNERS
         self.shapes, self.source = _polygons(self._rng, self.count)
         self._next = 0
