@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,36 @@ def test_what_retention_removes_is_counted_and_readers_are_told(tmp_path):
         reader = await service.reader("t", "bob", None)  # nothing of it is gone
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(reader.read(), 0.02)
+        reader.close()
+        await service.stop()
+
+    run(work())
+
+
+def test_a_reader_is_reset_once_while_retention_commits(tmp_path):
+    async def work() -> None:
+        reached, go_on = threading.Event(), threading.Event()
+        go_on.set()
+
+        def before_commit() -> None:
+            reached.set()
+            assert go_on.wait(10)
+
+        service = await started(SqliteStore(tmp_path, before_commit=before_commit), retention=Retention(bytes=1))
+        await service.put("t", "k", NewSubscription("ann", "severity >= 0"))
+        await service.publish("t", post(*(feature(0, 0, 1) for _ in range(3))))
+        reached.clear()
+        go_on.clear()
+        ticking = asyncio.create_task(service.tick())
+        await asyncio.to_thread(reached.wait, 10)
+        reader = await service.reader("t", "ann", Position.after_message(0))
+        assert await reader.read() == Reset(3)
+        events = await reader.read()
+        assert isinstance(events, list)
+        assert [event.sequence for event in events] == [3]
+        go_on.set()
+        await ticking
+        assert await reader.read(wait=False) == []
         reader.close()
         await service.stop()
 

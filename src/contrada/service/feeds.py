@@ -289,9 +289,12 @@ class EventReader:
     async def read(self, limit: int = 256, wait: bool = True) -> list[Event] | Reset:
         """Return the next events, at least one unless `wait` is False; Reset if events are gone."""
         while True:
-            if self.position < self._lost():
-                self.position = Position.after_message(self._feeds.oldest - 1)
-                return Reset(self._feeds.oldest)
+            if self.position < (lost := self._lost()):
+                # `oldest` moves when the removal is committed, `lost` before that: a reader that went on at `oldest`
+                # meanwhile would be reset again and again.
+                oldest = max(self._feeds.oldest, lost.sequence + 1)
+                self.position = Position.after_message(oldest - 1)
+                return Reset(oldest)
             if self.position >= Position.after_message(self._feed.since):
                 positions = self._feed.after(self.position, limit)
                 if not positions:
