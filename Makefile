@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JAVA_CHECK := src/contrada/cli/java.py
 JITLESS_TESTS := tests
-BENCHMARKS := relate relate.growth match match.devices match.templates mixed cover network simplify spark stream
+BENCHMARKS := relate relate.growth match match.devices match.templates mixed cover network broker simplify spark stream
 PYTEST_ARGS ?=
 DIST ?= dist
 

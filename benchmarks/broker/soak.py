@@ -31,9 +31,10 @@ from benchmarks.broker.soak_clients import Account, Connections, Subscriber
 from benchmarks.broker.soak_report import Sample, soak_report, write_results
 from benchmarks.broker.work import Workload, owner_name
 from benchmarks.command import command
-from benchmarks.report import Report
+from benchmarks.report import ROOT, Report
 from benchmarks.timing import say
 
+PAGE = ROOT / "benchmarks" / "results" / "soak.md"
 BATCH, BATCHES, SINGLES = 100, 40, 500  # messages of a batch; batches and single messages per second
 POOL = 20_000  # messages that are sent again and again, each time with a number of its own
 RETENTION_BYTES = 64 << 20  # of bodies: about half a minute
@@ -158,7 +159,7 @@ class Soak:
             consumer = self._rng.choice(self._consumers[: self._owners] if is_long else self._consumers)
             if consumer.is_connected:
                 self._leaves += 1
-                consumer.leave()
+                consumer.leave(is_long)
                 self._do(self._come_back(consumer, LONG_AWAY_SECONDS if is_long else self._rng.uniform(*AWAY_SECONDS)))
 
     async def _come_back(self, consumer: Subscriber, seconds: float) -> None:
@@ -271,7 +272,7 @@ def main() -> None:
             uvloop.run(soak.run(options.sample))
     work = f"{options.minutes:g} minutes, {workload.count:,} subscriptions"
     report.add(soak_report(soak.samples, soak.counts(), work))
-    write_results(report, soak.samples, options.write)
+    write_results(report, soak.samples, PAGE if options.write else None)
 
 
 if __name__ == "__main__":

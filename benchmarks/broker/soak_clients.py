@@ -127,7 +127,7 @@ class Subscriber(asyncio.Protocol):
         self.owner, self.due = owner, set[tuple[int, str]]()
         self._account = account
         self.since = 0.0  # when it has caught up: events of earlier messages had to wait for it
-        self.is_connected = False
+        self.is_connected = self.may_be_reset = False
         self.resets = 0
         self._place, self._id = (0, 0), ""
         self._transport: Any = None
@@ -139,9 +139,9 @@ class Subscriber(asyncio.Protocol):
         await asyncio.wait_for(self._open, ANSWER_SECONDS)
         self.since = time.perf_counter()
 
-    def leave(self) -> None:
-        """Cut the connection."""
-        self.is_connected = False
+    def leave(self, is_long: bool = False) -> None:
+        """Cut the connection, for longer than retention or not."""
+        self.is_connected, self.may_be_reset = False, is_long
         self._transport.abort()
 
     def connection_made(self, transport: Any) -> None:
@@ -171,6 +171,7 @@ class Subscriber(asyncio.Protocol):
     def _take(self, data: _Data, now: float) -> None:
         if data.message is None:
             self.resets += 1
+            self._account.wrong += not self.may_be_reset
             self._account.excuse(self, data.oldest)
             return
         sequence, number = map(int, data.id.split("."))

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -13,14 +14,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.command import command, page_of, result_of
+from benchmarks.command import command, result_of
 from benchmarks.pictures.speed import FIRST, GREY, SECOND, clean, finished
 from benchmarks.report import ROOT, Report, Row, Shown, markdown, put_between, show
 from benchmarks.timing import say
 
 SECTION = "Soak"
 IMAGE = ROOT / "docs" / "images" / "soak.png"
-PAGE = "soak.md"
 LINES = 12  # of the table over time
 # A line fitted to the second half of the run may rise by so many percent of its mean, from the half's begin to its end.
 MOST_RISE = {"memory": 5.0, "p50": 25.0, "p99": 25.0}
@@ -119,20 +119,18 @@ def draw(samples: Sequence[Sample], result: dict[str, Any]) -> Figure:
     )
 
 
-def write_results(report: Report, samples: Sequence[Sample], writes_docs: bool) -> None:
-    """Print, and write build/bench/soak.json and soak.png; for the docs also the page and its figure."""
+def write_results(report: Report, samples: Sequence[Sample], page: Path | None) -> None:
+    """Print, and write build/bench/soak.json and soak.png; with a page also that one, and the figure of the docs."""
     show(report)
     saved = result_of("soak")
     report.save(saved)
     result = json.loads(saved.read_text())
     saved.write_text(json.dumps({**result, "samples": [sample._asdict() for sample in samples]}, indent=1) + "\n")
-    pictures = [saved.with_suffix(".png"), *([IMAGE] if writes_docs else [])]
+    pictures = [saved.with_suffix(".png"), *([IMAGE] if page is not None else [])]
     figure = draw(samples, result)
     for picture in pictures:
         figure.savefig(picture, dpi=170)
-    if writes_docs:
-        page = page_of("soak")
-        assert page.name == PAGE
+    if page is not None:
         put_between(page, "soak", markdown(report, " ".join([command(), *sys.argv[1:]])))
         pictures.append(page)
     for path in (saved, *pictures):
