@@ -6,8 +6,6 @@ import asyncio
 import io
 import json
 import re
-from collections.abc import Coroutine
-from typing import Any
 
 import geopandas
 import pytest
@@ -15,7 +13,7 @@ import shapely
 
 from contrada.service.access.keys import SCOPES
 from contrada.service.http.routes import TABLE
-from serving import ADMIN, Site, site
+from serving import ADMIN, events, feature, is_problem, run, site
 
 CAP = """<?xml version="1.0" encoding="UTF-8"?>
 <alert xmlns="urn:oasis:names:tc:emergency:cap:1.2"><identifier>A-1</identifier><sender>x@example.org</sender>
@@ -23,29 +21,6 @@ CAP = """<?xml version="1.0" encoding="UTF-8"?>
 <info><category>Met</category><event>Flood</event><urgency>Immediate</urgency><severity>Severe</severity>
 <certainty>Observed</certainty><area><areaDesc>Siena</areaDesc><polygon>43,11 43,12 44,12 43,11</polygon></area>
 </info></alert>"""
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(work)
-
-
-def feature(x: float, y: float, **properties: Any) -> dict[str, Any]:
-    return {"type": "Feature", "properties": properties, "geometry": {"type": "Point", "coordinates": [x, y]}}
-
-
-async def events(here: Site, subscriber: str, query: str = "?wait=0&from=1", key: str = ADMIN) -> list[dict[str, Any]]:
-    answer = await here.ask("GET", f"/subscribers/{subscriber}/events{query}", key=key, Accept="application/json")
-    assert answer.status == 200, answer
-    found: list[dict[str, Any]] = answer.body["events"]
-    return found
-
-
-def is_problem(answer: Any, status: int, name: str) -> bool:
-    assert answer.status == status, answer
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert answer.body["status"] == status
-    assert answer.body["type"] == f"/problems/{name}", answer.body
-    return True
 
 
 # --- publishing ---

@@ -23,12 +23,9 @@ from contrada.service.intake import Post
 from contrada.service.service import Retention, Service, ServiceLimits
 from contrada.service.store.message_store import StoreError
 from contrada.service.store.sqlite import SqliteStore
+from serving import run
 
 NOON = 1_700_000_000_000
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(work)
 
 
 def feature(x: int, y: int, severity: int | str | None = None, **more: Any) -> dict[str, Any]:
@@ -60,11 +57,9 @@ async def everything(service: Service, tenant: str, subscriber: str, start: int 
     reader = await service.reader(tenant, subscriber, Position.after_message(start - 1))
     found: list[tuple[str, str]] = []
     try:
-        while True:
-            events = await asyncio.wait_for(reader.read(limit=3), 0.02)
+        while events := await reader.read(limit=3, wait=False):
             assert not isinstance(events, Reset)
             found += [(event.position.id, event.key) for event in events]
-    except TimeoutError:
         return found
     finally:
         reader.close()

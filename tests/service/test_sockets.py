@@ -2,52 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
-from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import WSMsgType
 
-from serving import ADMIN, SECONDS, Site, site
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(work)
-
-
-class Talk:
-    """One socket of a client."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self.socket = socket
-
-    async def say(self, op: str, **members: Any) -> None:
-        await self.socket.send_json({"op": op, **members})
-
-    async def hear(self, count: int = 1) -> list[dict[str, Any]]:
-        return [json.loads((await self.socket.receive(SECONDS)).data) for _ in range(count)]
-
-    async def silence(self) -> bool:
-        """Ping: nothing else was under way if the pong comes first."""
-        await asyncio.sleep(0.1)
-        await self.say("ping", ref="silence")
-        return await self.hear() == [{"op": "pong", "ref": "silence"}]
-
-    async def closed(self) -> tuple[int, str]:
-        message = await self.socket.receive(SECONDS)
-        assert message.type == WSMsgType.CLOSE, message
-        return message.data, message.extra or ""
-
-
-@asynccontextmanager
-async def talk(here: Site, key: str | None = ADMIN) -> AsyncIterator[Talk]:
-    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    async with here.session.ws_connect(here.url + "/ws", headers=headers) as socket:
-        yield Talk(socket)
+from serving import ADMIN, run, site, talk
 
 
 def test_events_never_exceed_credit(tmp_path):
@@ -178,16 +138,12 @@ def test_frames_beyond_the_limit_close(tmp_path):
 def test_what_retention_removed_is_told(tmp_path):
     async def work():
         async with site(tmp_path, retention_bytes=2_000) as here:
-            await here.subscribe("a", "ann", "depth > 0")
-            for depth in range(1, 11):
-                await here.publish({"depth": depth, "text": "x" * 500})
-            service = here.server.context.service
-            await service.tick()
+            oldest = await here.overfill("ann")
             async with talk(here) as one:
                 await one.say("receive", subscriber="ann", after="1.1", credit=1)
                 reset, event = await one.hear(2)
-                assert reset == {"op": "reset", "subscriber": "ann", "oldest": service.oldest}
-                assert event["sequence"] == service.oldest
+                assert reset == {"op": "reset", "subscriber": "ann", "oldest": oldest}
+                assert event["sequence"] == oldest
 
     run(work())
 
@@ -200,11 +156,7 @@ def test_sockets_end_with_the_server_and_readers_with_sockets(tmp_path):
                 await one.say("receive", subscriber="ann")
                 assert await one.silence()
                 assert (await here.ask("GET", "/subscribers/ann")).body["readers"] == 1
-            for _ in range(200):
-                if not (await here.ask("GET", "/subscribers/ann")).body["readers"]:
-                    break
-                await asyncio.sleep(0.02)
-            assert (await here.ask("GET", "/subscribers/ann")).body["readers"] == 0
+            await here.until_unread("ann")
             async with talk(here) as one:
                 await one.say("receive", subscriber="ann")
                 assert await one.silence()

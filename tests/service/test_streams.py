@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
-from collections.abc import Coroutine
-from typing import Any
 
 import aiohttp
 import pytest
@@ -14,11 +11,7 @@ import pytest
 from contrada.errors import ContradaError
 from contrada.service.http.server import ServerRun
 from contrada.service.settings import load_settings
-from serving import ADMIN, site, take
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(work)
+from serving import ADMIN, next_reset, run, site, take
 
 
 def test_events_come_in_order_to_each_subscriber(tmp_path):
@@ -126,25 +119,15 @@ def test_cloudevents_come_out(tmp_path):
 def test_what_retention_removed_is_told(tmp_path):
     async def work():
         async with site(tmp_path, retention_bytes=2_000) as here:
-            await here.subscribe("a", "ann", "depth > 0")
-            for depth in range(1, 11):
-                await here.publish({"depth": depth, "text": "x" * 500})
-            service = here.server.context.service
-            await service.tick()
-            oldest = service.oldest
-            assert oldest > 1
+            oldest = await here.overfill("ann")
             gone = await here.ask("GET", "/subscribers/ann/events?after=1.1&wait=0", Accept="application/json")
             assert (gone.status, gone.body["type"], gone.body["oldest"]) == (410, "/problems/gone", oldest)
             async with here.stream("ann", "?from=1") as stream:
-                while "event" not in (fields := await anext(stream)):
-                    pass
-                assert (fields["event"], json.loads(fields["data"])) == ("reset", {"oldest": oldest})
+                assert await next_reset(stream) == {"oldest": oldest}
                 assert (await take(stream, 1))[0]["sequence"] == oldest
             # An id that this log has not reached is of another log: silence would lose everything.
             async with here.stream("ann", Last_Event_ID="999.1") as stream:
-                while "event" not in (fields := await anext(stream)):
-                    pass
-                assert json.loads(fields["data"]) == {"oldest": oldest}
+                assert await next_reset(stream) == {"oldest": oldest}
                 assert (await take(stream, 1))[0]["sequence"] == oldest
             shown = (await here.ask("GET", "/subscribers/ann")).body
             assert shown["dropped"] == oldest - 1
@@ -171,11 +154,7 @@ def test_readers_are_closed_when_clients_go(tmp_path):
             async with here.stream("ann") as stream:
                 await anext(stream)
                 assert (await here.ask("GET", "/subscribers/ann")).body["readers"] == 1
-            for _ in range(200):
-                if not (await here.ask("GET", "/subscribers/ann")).body["readers"]:
-                    break
-                await asyncio.sleep(0.02)
-            assert (await here.ask("GET", "/subscribers/ann")).body["readers"] == 0
+            await here.until_unread("ann")
             assert here.server.context.gate.connections.total == 0
 
     run(work())

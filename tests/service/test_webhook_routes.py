@@ -8,16 +8,12 @@ from aiohttp import web
 
 from contrada.service.access.addresses import RefusedAddressError
 from contrada.service.http.faults import problem_from
-from serving import site
+from serving import run, site
 from webhook_receivers import SECRET, receiving, until
 
 HOOK = "/subscribers/ann/webhooks/a"
 LOCAL = {"webhooks_allow_private": True, "webhooks_retry_first": 0.001, "webhooks_retry_most": 0.01}
 REFUSED = "webhooks may not reach the address of this host"
-
-
-def run(work):
-    asyncio.run(work())
 
 
 async def busy(request, count):
@@ -66,7 +62,7 @@ def test_events_arrive_signed_and_again_after_failures(tmp_path):
             }  # fmt: skip
             assert b"webhook=" not in (await here.ask("GET", "/metrics", key=None)).body
 
-    run(work)
+    run(work())
 
 
 def test_secrets_are_shown_once(tmp_path):
@@ -90,7 +86,7 @@ def test_secrets_are_shown_once(tmp_path):
             assert bad.status == 400
             assert "short" not in json.dumps(bad.body)
 
-    run(work)
+    run(work())
 
 
 def test_private_addresses_are_refused_unless_allowed_and_again_later(tmp_path):
@@ -115,7 +111,7 @@ def test_private_addresses_are_refused_unless_allowed_and_again_later(tmp_path):
                 assert (test.body["taken"], test.body["status"], test.body["reason"]) == (False, 0, REFUSED)
             assert [one.json["type"] for one in receiver.got["a"]] == ["test"]
 
-    run(work)
+    run(work())
 
 
 def test_a_refused_address_is_not_named_in_a_problem():
@@ -138,7 +134,7 @@ def test_events_wait_while_a_webhook_is_paused(tmp_path):
             await until(lambda: len(receiver.got["a"]) == 1)
             assert [event["sequence"] for event in receiver.got["a"][0].json] == [1, 2]
 
-    run(work)
+    run(work())
 
 
 def test_dead_letters_are_listed_by_pages_and_replayed(tmp_path):
@@ -173,7 +169,7 @@ def test_dead_letters_are_listed_by_pages_and_replayed(tmp_path):
             taken = [letter["id"] for letter in letters if letter is not letters[7]]
             assert [one.id for one in receiver.got["a"]] == [letters[7]["id"], *taken]
 
-    run(work)
+    run(work())
 
 
 def test_webhooks_are_listed_by_pages_removed_and_kept_over_a_restart(tmp_path):
@@ -192,7 +188,7 @@ def test_webhooks_are_listed_by_pages_removed_and_kept_over_a_restart(tmp_path):
             assert second["links"] == []
             assert (await here.ask("GET", f"{base}/events")).body["subscriber"] == "ann/x\u00a0y"
 
-    run(work)
+    run(work())
 
 
 def test_tenants_do_not_see_the_webhooks_of_others(tmp_path):
@@ -209,7 +205,7 @@ def test_tenants_do_not_see_the_webhooks_of_others(tmp_path):
                 assert (await here.ask(method, path, key=key)).status == 404
             assert (await here.ask("GET", HOOK)).status == 200
 
-    run(work)
+    run(work())
 
 
 def test_bad_requests_are_refused_with_what_is_wrong(tmp_path):
@@ -239,7 +235,7 @@ def test_bad_requests_are_refused_with_what_is_wrong(tmp_path):
             assert [one["name"] for one in document["paths"][path]["post"]["parameters"]] == ["name", "endpoint", "id"]
             assert document["components"]["schemas"]["EndpointRequest"]["required"] == ["url"]
 
-    run(work)
+    run(work())
 
 
 def test_a_page_of_large_dead_letters_ends_early(tmp_path):
@@ -259,4 +255,4 @@ def test_a_page_of_large_dead_letters_ends_early(tmp_path):
             del receiver.answers["a"]
             assert (await here.ask("POST", f"{HOOK}/dead-letters/replay")).body == {"sent": 10, "left": 0}
 
-    run(work)
+    run(work())

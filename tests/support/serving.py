@@ -1,15 +1,17 @@
-"""A server of the service on a free port, in this process, and a client for it."""
+"""A server of the service on a free port, in this process, and a client for it by HTTP and WebSocket."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+import ssl
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
+from aiohttp import WSMsgType
 
 from contrada.service.http.server import ServerRun
 from contrada.service.settings import load_settings
@@ -31,7 +33,8 @@ class Site:
 
     def __init__(self, server: ServerRun, session: aiohttp.ClientSession) -> None:
         self.server, self.session = server, session
-        self.url = f"http://127.0.0.1:{server.port}"
+        scheme = "http" if server.settings.server.tls_cert is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{server.port}"
 
     async def ask(
         self,
@@ -71,6 +74,24 @@ class Site:
         """Add a subscription."""
         return await self.ask("PUT", f"/subscriptions/{key}", {"subscriber": subscriber, "filter": filter, **more})
 
+    async def overfill(self, subscriber: str) -> int:
+        """Publish more to a subscriber than retention keeps (2,000 bytes); return the oldest sequence number left."""
+        await self.subscribe("a", subscriber, "depth > 0")
+        for depth in range(1, 11):
+            await self.publish({"depth": depth, "text": "x" * 500})
+        service = self.server.context.service
+        await service.tick()
+        assert service.oldest > 1
+        return service.oldest
+
+    async def until_unread(self, subscriber: str) -> None:
+        """Wait until nobody reads the events of a subscriber."""
+        for _ in range(200):
+            if not (await self.ask("GET", f"/subscribers/{subscriber}")).body["readers"]:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"the events of {subscriber} are still read")
+
     @asynccontextmanager
     async def stream(
         self, subscriber: str, query: str = "", key: str | None = ADMIN, **headers: str
@@ -99,6 +120,15 @@ async def _blocks(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, str
             fields = {}
 
 
+async def next_reset(stream: AsyncIterator[dict[str, str]]) -> dict[str, Any]:
+    """Return the data of the next event of another type than a match, which is a reset."""
+    while "event" not in (fields := await anext(stream)):
+        pass
+    assert fields["event"] == "reset"
+    found: dict[str, Any] = json.loads(fields["data"])
+    return found
+
+
 async def take(stream: AsyncIterator[dict[str, str]], count: int) -> list[dict[str, Any]]:
     """Return the data of the next events that have an id."""
     found: list[dict[str, Any]] = []
@@ -111,8 +141,10 @@ async def take(stream: AsyncIterator[dict[str, str]], count: int) -> list[dict[s
 
 
 @asynccontextmanager
-async def site(state: Path, keep_alive: float = 15.0, **flags: Any) -> AsyncIterator[Site]:
-    """Run a server; `flags` are settings by the names of their flags."""
+async def site(
+    state: Path, keep_alive: float = 15.0, trusted: ssl.SSLContext | None = None, **flags: Any
+) -> AsyncIterator[Site]:
+    """Run a server; `flags` are settings by the names of their flags, `trusted` what a client with TLS trusts."""
     flags = {"port": 0, "state": str(state), **flags}
     settings = load_settings(None, {"CONTRADA_ADMIN_KEY": ADMIN}, flags)
     server = ServerRun(settings, lambda text: None, keep_alive=keep_alive)
@@ -122,8 +154,72 @@ async def site(state: Path, keep_alive: float = 15.0, **flags: Any) -> AsyncIter
             await asyncio.sleep(0.02)
         if running.done():
             running.result()
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS * 3)) as session:
+        timeout = aiohttp.ClientTimeout(total=SECONDS * 3)
+        connector = aiohttp.TCPConnector(ssl=True if trusted is None else trusted)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             yield Site(server, session)
     finally:
         server.stop()
         await running
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a test on a loop of its own."""
+    asyncio.run(work)
+
+
+def feature(x: float, y: float, **properties: Any) -> dict[str, Any]:
+    """Return a point with properties as GeoJSON."""
+    return {"type": "Feature", "properties": properties, "geometry": {"type": "Point", "coordinates": [x, y]}}
+
+
+async def events(here: Site, subscriber: str, query: str = "?wait=0&from=1", key: str = ADMIN) -> list[dict[str, Any]]:
+    """Return the events that a long poll gets."""
+    answer = await here.ask("GET", f"/subscribers/{subscriber}/events{query}", key=key, Accept="application/json")
+    assert answer.status == 200, answer
+    found: list[dict[str, Any]] = answer.body["events"]
+    return found
+
+
+def is_problem(answer: Any, status: int, name: str) -> bool:
+    """Return True for problem details of this status and type; fail for any other answer."""
+    assert answer.status == status, answer
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.body["status"] == status
+    assert answer.body["type"] == f"/problems/{name}", answer.body
+    return True
+
+
+class Talk:
+    """One socket of a client."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+
+    async def say(self, op: str, **members: Any) -> None:
+        """Send a frame."""
+        await self.socket.send_json({"op": op, **members})
+
+    async def hear(self, count: int = 1) -> list[dict[str, Any]]:
+        """Return the next frames."""
+        return [json.loads((await self.socket.receive(SECONDS)).data) for _ in range(count)]
+
+    async def silence(self) -> bool:
+        """Ping: nothing else was under way if the pong comes first."""
+        await asyncio.sleep(0.1)
+        await self.say("ping", ref="silence")
+        return await self.hear() == [{"op": "pong", "ref": "silence"}]
+
+    async def closed(self) -> tuple[int, str]:
+        """Return the code and the reason with which the server closes the socket next."""
+        message = await self.socket.receive(SECONDS)
+        assert message.type == WSMsgType.CLOSE, message
+        return message.data, message.extra or ""
+
+
+@asynccontextmanager
+async def talk(here: Site, key: str | None = ADMIN) -> AsyncIterator[Talk]:
+    """Open a socket."""
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    async with here.session.ws_connect(here.url + "/ws", headers=headers) as socket:
+        yield Talk(socket)
