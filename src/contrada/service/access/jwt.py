@@ -16,7 +16,7 @@ from joserfc.jws import JWSRegistry
 from joserfc.jwt import JWTClaimsRegistry
 
 from contrada.service.access.keys import MAX_PRESENTED, SCOPES, Principal, digest_of, is_name
-from contrada.service.access.provider_keys import Key, ProviderKeys, key_reader
+from contrada.service.access.provider_keys import PAUSE, Key, ProviderKeys, key_reader
 from contrada.service.problems import FORBIDDEN, UNAUTHORIZED, Problem
 from contrada.service.settings import JwtSettings
 
@@ -54,7 +54,9 @@ class JwtVerifier:
 
     def __init__(self, settings: JwtSettings, keys: ProviderKeys | None = None, cached: int = CACHED_TOKENS) -> None:
         self._settings = settings
-        self._keys = keys or ProviderKeys(key_reader(settings.jwks or ""), settings.refresh)
+        self._keys = keys or ProviderKeys(
+            key_reader(settings.jwks or ""), settings.refresh, pause=min(PAUSE, settings.refresh)
+        )
         self._verified: dict[bytes, tuple[float, Principal]] = {}
         self._most_cached = cached
         self._version = self._keys.version
