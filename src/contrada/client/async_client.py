@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime
+from os import PathLike
 from typing import Any, Literal, overload
 
 import msgspec
@@ -82,13 +83,20 @@ class AsyncClient:
     """A client of `contrada serve`; a context manager that closes its connections.
 
     Without `url` and `key` the variables CONTRADA_URL and CONTRADA_KEY have them. A request is tried for `patience`
-    seconds while the server cannot be reached, is busy, or gives no sign of life for `idle` seconds.
+    seconds while the server cannot be reached, is busy, or gives no sign of life for `idle` seconds. `ca` is a PEM file
+    of certificates to trust in place of those of the system.
     """
 
     def __init__(
-        self, url: str | None = None, key: str | None = None, *, patience: float = PATIENCE, idle: float = IDLE
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        patience: float = PATIENCE,
+        idle: float = IDLE,
+        ca: str | PathLike[str] | None = None,
     ) -> None:
-        self._connection = ServerConnection(url, key, patience=patience, idle=idle)
+        self._connection = ServerConnection(url, key, patience=patience, idle=idle, ca=ca)
         self._request = self._connection.request
 
     async def __aenter__(self) -> AsyncClient:

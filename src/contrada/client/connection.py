@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -38,7 +39,8 @@ class Closing(Protocol):
 class ServerConnection:
     """Where a server is, the key to it, and how long to try.
 
-    Without `url` and `key` the variables CONTRADA_URL and CONTRADA_KEY have them.
+    Without `url` and `key` the variables CONTRADA_URL and CONTRADA_KEY have them. `ca` is a PEM file of certificates
+    that are trusted in place of those of the system.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class ServerConnection:
         *,
         patience: float = PATIENCE,
         idle: float = IDLE,
+        ca: str | os.PathLike[str] | None = None,
         first_wait: float = FIRST_SECONDS,
         most_wait: float = MOST_SECONDS,
     ) -> None:
@@ -56,6 +59,7 @@ class ServerConnection:
             raise ArgumentError(f"url: need http:// or https://, got {self.url!r:.80}")
         self._key = key or os.environ.get("CONTRADA_KEY")
         self.patience, self._idle = patience, idle
+        self._trusted = None if ca is None else _trusted(ca)
         self._waits = first_wait, most_wait
         self._session: aiohttp.ClientSession | None = None
         self.streams: WeakSet[Closing] = WeakSet()  # that are closed with the connection
@@ -84,7 +88,10 @@ class ServerConnection:
         if self._session is None:  # made here, since it belongs to the running event loop
             # The time without data is limited, not that of the whole answer: a stream has no end.
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._idle, sock_read=self._idle)
-            self._session = aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())
+            connector = aiohttp.TCPConnector(ssl=True if self._trusted is None else self._trusted)
+            self._session = aiohttp.ClientSession(
+                connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
+            )
         own = {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
         url = URL(self.url + path, encoded=True)
         if query:
@@ -130,6 +137,13 @@ class ServerConnection:
             if time.monotonic() + wait > end:
                 raise error
             await asyncio.sleep(wait)
+
+
+def _trusted(ca: str | os.PathLike[str]) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except OSError as error:  # also one of TLS
+        raise ArgumentError(f"ca: cannot read certificates from {os.fspath(ca)!r:.200}: {error}") from error
 
 
 def describe(error: BaseException) -> str:

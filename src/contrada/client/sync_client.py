@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
+from os import PathLike
 from typing import Any, Generic, Literal, TypeVar, overload
 from weakref import finalize
 
@@ -113,9 +114,15 @@ class Client:
     """
 
     def __init__(
-        self, url: str | None = None, key: str | None = None, *, patience: float = PATIENCE, idle: float = IDLE
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        patience: float = PATIENCE,
+        idle: float = IDLE,
+        ca: str | PathLike[str] | None = None,
     ) -> None:
-        self._client = AsyncClient(url, key, patience=patience, idle=idle)
+        self._client = AsyncClient(url, key, patience=patience, idle=idle, ca=ca)
         self._thread = LoopThread()
         self._run = self._thread.run
         self._close = finalize(self, _close, self._client, self._thread)  # at the latest when the program ends

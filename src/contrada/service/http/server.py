@@ -7,6 +7,7 @@ import gc
 import logging
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +72,26 @@ def listening_socket(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=BACKLOG)
     except OSError as error:
         raise ContradaError(f"{host} port {port}: {error.strerror or error}") from error
+
+
+def check_tls(certificate: Path, key: Path) -> None:
+    """Raise an error that names the file at fault unless a key belongs to a certificate and can be read."""
+
+    def no_password() -> str:
+        raise ContradaError(f"server.tls_key: {key} is encrypted; need a key without a password")
+
+    try:
+        for file in (certificate, key):
+            file.open("rb").close()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, no_password)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ContradaError(f"server.tls_key: {key} is not the key of the certificate {certificate}") from error
+        raise ContradaError(
+            f"server.tls_cert and server.tls_key: {certificate} or {key} is not PEM: {error}"
+        ) from error
+    except OSError as error:
+        raise ContradaError(f"server.tls_cert and server.tls_key: {error.filename}: {error.strerror}") from error
 
 
 def make_service(settings: Settings, store: MessageStore) -> Service:
@@ -163,6 +184,8 @@ class ServerRun:
     async def serve(self) -> None:
         """Serve until `stop` is called; raise what keeps the service from starting."""
         server = self.settings.server
+        if server.tls_cert is not None and server.tls_key is not None:
+            check_tls(server.tls_cert, server.tls_key)
         with locked(server.state), listening_socket(server.host, server.port) as taken:
             self.port = taken.getsockname()[1]
             starting = asyncio.create_task(self._start())

@@ -1,0 +1,147 @@
+"""TLS by files: clients that trust the authority are served, everyone else hears why not."""
+
+import asyncio
+import ipaddress
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from console import contrada
+from contrada.client import AsyncClient, UnreachableError
+from contrada.errors import ArgumentError, ContradaError
+from serving import ADMIN, run, site, take, talk
+
+Key = ec.EllipticCurvePrivateKey
+
+
+class Files(NamedTuple):
+    """An authority, a certificate that it signed for 127.0.0.1, its key, the key with a password, and another key."""
+
+    ca: Path
+    certificate: Path
+    key: Path
+    locked: Path
+    other: Path
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The settings that name certificate and key."""
+        return {"tls_cert": str(self.certificate), "tls_key": str(self.key)}
+
+
+def certificate_of(name: str, key: Key, issuer: str, signer: Key) -> bytes:
+    named = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)]) for one in (name, issuer)]
+    now, address = datetime.now(UTC), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    found = (
+        x509.CertificateBuilder()
+        .subject_name(named[0])
+        .issuer_name(named[1])
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=name == issuer, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+    return found.public_bytes(serialization.Encoding.PEM)
+
+
+def key_text(key: Key, password: bytes | None = None) -> bytes:
+    how = serialization.NoEncryption() if password is None else serialization.BestAvailableEncryption(password)
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Files:
+    directory = tmp_path_factory.mktemp("tls")
+    authority, own, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
+    found = Files(*(directory / f"{name}.pem" for name in Files._fields))
+    found.ca.write_bytes(certificate_of("authority", authority, "authority", authority))
+    found.certificate.write_bytes(certificate_of("server", own, "authority", authority))
+    for path, key, password in ((found.key, own, None), (found.locked, own, b"secret"), (found.other, other, None)):
+        path.write_bytes(key_text(key, password))
+    return found
+
+
+def test_a_client_that_trusts_the_authority_is_served(tmp_path, files):
+    async def work():
+        async with site(tmp_path, trusted=ssl.create_default_context(cafile=files.ca), **files.flags) as here:
+            assert here.url.startswith("https://")
+            await here.subscribe("a", "ann", "depth > 0")
+            assert (await here.publish({"depth": 1})).status == 201
+            async with here.stream("ann") as stream:
+                assert (await take(stream, 1))[0]["id"] == "1.1"
+                await here.publish({"depth": 2})
+                assert (await take(stream, 1))[0]["id"] == "2.1"
+            async with talk(here) as one:
+                await one.say("receive", subscriber="ann")
+                assert [frame["id"] for frame in await one.hear(2)] == ["1.1", "2.1"]
+            async with AsyncClient(here.url, ADMIN, ca=files.ca) as client:
+                assert (await client.publish({"depth": 3})).sequence == 3
+                async with client.matches("ann", start="oldest") as matches:
+                    assert [(await anext(matches)).id for _ in range(3)] == ["1.1", "2.1", "3.1"]
+
+    run(work())
+
+
+def test_others_are_refused(tmp_path, files):
+    async def work():
+        async with site(tmp_path, trusted=ssl.create_default_context(cafile=files.ca), **files.flags) as here:
+            plain = here.url.replace("https", "http")
+            with pytest.raises(aiohttp.ClientError):
+                await here.session.get(f"{plain}/health")
+            async with aiohttp.ClientSession() as stranger:
+                with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                    await stranger.get(f"{here.url}/health")
+            async with AsyncClient(here.url, ADMIN, patience=0.01) as client:
+                with pytest.raises(UnreachableError, match="certificate verify failed"):
+                    await client.publish({"depth": 1})
+            reader, writer = await asyncio.open_connection("127.0.0.1", here.server.port)
+            writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert not (await reader.read()).startswith(b"HTTP")
+            writer.close()
+            assert (await here.ask("GET", "/health")).status == 200
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"tls_key": "other"}, "is not the key of the certificate"),
+        ({"tls_key": "locked"}, "is encrypted"),
+        ({"tls_key": "certificate"}, "is not PEM"),
+        ({"tls_cert": "key"}, "is not PEM"),
+        ({"tls_cert": "missing"}, "No such file"),
+    ],
+)
+def test_files_that_do_not_fit_are_an_error_at_start(tmp_path, files, changed, reason):
+    async def work():
+        flags = files.flags | {flag: str(files.ca.with_name(f"{name}.pem")) for flag, name in changed.items()}
+        with pytest.raises(ContradaError, match=reason) as caught:
+            async with site(tmp_path, **flags):
+                pass
+        assert "server.tls_" in str(caught.value)
+
+    run(work())
+
+
+def test_the_command_tells_what_is_wrong(tmp_path, files):
+    command = ("serve", "--port", 0, "--state", tmp_path / "state", "--tls-cert", files.certificate)
+    found = contrada(*command, "--tls-key", files.other, code=2)
+    assert "is not the key of the certificate" in " ".join(found.output.split())
+
+
+def test_a_client_needs_a_file_of_certificates(tmp_path, files):
+    for ca in (tmp_path / "missing.pem", files.key):
+        with pytest.raises(ArgumentError, match="ca: cannot read certificates"):
+            AsyncClient("https://127.0.0.1:1", "key", ca=ca)
