@@ -1,6 +1,10 @@
 """Stores of every kind, on places of their own."""
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,3 +60,41 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorePlace
 @pytest.fixture
 def store(place: StorePlace) -> MessageStore:
     return place.open()
+
+
+IS_ROOT = os.geteuid() == 0 and shutil.which("mount") is not None
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if not IS_ROOT or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place]).returncode:
+        pytest.skip("a disk of 4 MB cannot be mounted")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.fixture
+def read_only() -> Callable[[Path], AbstractContextManager[None]]:
+    """A context manager that makes a directory read-only, also for root."""
+
+    @contextmanager
+    def make(place: Path) -> Iterator[None]:
+        directories = [one for one in (place, *place.rglob("*")) if one.is_dir()]
+        for one in directories:
+            one.chmod(0o500)
+        # Root may write everywhere, unless the disk is read-only.
+        mount = ["mount", "--bind", "-o", "ro", place, place]
+        if IS_ROOT and subprocess.run(mount, capture_output=True).returncode:
+            pytest.skip("a read-only disk cannot be mounted")
+        try:
+            yield
+        finally:
+            if IS_ROOT:
+                subprocess.run(["umount", "-l", place], check=True)
+            for one in directories:
+                one.chmod(0o700)
+
+    return make

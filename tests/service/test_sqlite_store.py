@@ -2,10 +2,7 @@
 
 import os
 import random
-import shutil
 import sqlite3
-import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,8 +10,6 @@ import pytest
 
 from contrada.service.store.message_store import StoreChange, StoredMessage, StoreError
 from contrada.service.store.sqlite import FILE, SqliteStore
-
-IS_ROOT = os.geteuid() == 0 and shutil.which("mount") is not None
 
 
 def message(sequence: int, size: int = 600) -> StoredMessage:
@@ -27,17 +22,6 @@ def filled(directory: Path, count: int = 200) -> None:
     store = SqliteStore(directory)
     store.write(StoreChange([message(k) for k in range(1, count + 1)], [("k", str(k), b"") for k in range(count)]))
     store.close()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 4 MB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    if not IS_ROOT or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place]).returncode:
-        pytest.skip("a disk of 4 MB cannot be mounted")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
 
 
 def test_a_full_disk_loses_nothing_and_the_store_goes_on_when_there_is_room(small_disk):
@@ -82,24 +66,13 @@ def test_a_store_opens_on_a_full_disk_or_says_why_not(small_disk):
     store.close()
 
 
-def test_a_read_only_directory_is_an_error(tmp_path):
+def test_a_read_only_directory_is_an_error(tmp_path, read_only):
     place = tmp_path / "place"
     filled(place / "state")
-    place.chmod(0o500)
-    (place / "state").chmod(0o500)
-    if IS_ROOT:  # who may write everywhere, unless the disk is read-only
-        mounted = not subprocess.run(["mount", "--bind", "-o", "ro", place, place], capture_output=True).returncode
-        if not mounted:
-            pytest.skip("a read-only disk cannot be mounted")
-    try:
+    with read_only(place):
         for directory in (place / "state", place / "new"):
             with pytest.raises(StoreError, match=str(directory)):
                 SqliteStore(directory)
-    finally:
-        if IS_ROOT:
-            subprocess.run(["umount", "-l", place], check=True)
-        place.chmod(0o700)
-        (place / "state").chmod(0o700)
     store = SqliteStore(place / "state")
     assert store.span() == (1, 200)
     store.close()

@@ -142,15 +142,24 @@ async def take(stream: AsyncIterator[dict[str, str]], count: int) -> list[dict[s
 
 @asynccontextmanager
 async def site(
-    state: Path, keep_alive: float = 15.0, trusted: ssl.SSLContext | None = None, **flags: Any
+    state: Path,
+    keep_alive: float = 15.0,
+    trusted: ssl.SSLContext | None = None,
+    options: Mapping[str, Any] = {},
+    is_waiting: bool = True,
+    **flags: Any,
 ) -> AsyncIterator[Site]:
-    """Run a server; `flags` are settings by the names of their flags, `trusted` what a client with TLS trusts."""
+    """Run a server; `flags` are settings by the names of their flags, `options` further arguments of ServerRun.
+
+    `trusted` is what a client with TLS trusts. The server is ready when the block begins, or only listens if not
+    `is_waiting`.
+    """
     flags = {"port": 0, "state": str(state), **flags}
     settings = load_settings(None, {"CONTRADA_ADMIN_KEY": ADMIN}, flags)
-    server = ServerRun(settings, lambda text: None, keep_alive=keep_alive)
+    server = ServerRun(settings, lambda text: None, keep_alive=keep_alive, **options)
     running = asyncio.create_task(server.serve())
     try:
-        while not (server.context.is_ready or running.done()):
+        while not ((server.context.is_ready if is_waiting else server.listener.started) or running.done()):
             await asyncio.sleep(0.02)
         if running.done():
             running.result()

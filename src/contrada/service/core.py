@@ -83,7 +83,7 @@ class Core:
         self.cursors = Cursors.load(store)
         newest = store.newest()
         self.last = 0 if newest is None else newest.sequence
-        self._at = 0 if newest is None else newest.at
+        self.at = 0 if newest is None else newest.at  # the latest time that was given out
         self.total = 0 if newest is None else newest.total
         self._recent = RecentIds(window, store.ids(window))
         self._brokers = _restored_brokers(store, window, tables)
@@ -92,8 +92,8 @@ class Core:
 
     def now(self) -> int:
         """Return the time in milliseconds; it never falls, whatever the clock does."""
-        self._at = max(self._at, self._clock())
-        return self._at
+        self.at = max(self.at, self._clock())
+        return self.at
 
     # --- messages ---
 

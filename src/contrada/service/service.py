@@ -219,6 +219,10 @@ class Service:
 
     # --- what is known ---
 
+    def now(self) -> int:
+        """Return the time of the service in milliseconds: the clock's, but not before that of any message."""
+        return max(self._engine.core.at, self._clock())
+
     @property
     def newest(self) -> int:
         """The sequence number of the last message."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 
 from contrada.service.http.gate import Gate
 from contrada.service.http.metrics import Metrics
@@ -14,14 +16,16 @@ from contrada.service.webhooks import Webhooks
 
 KEEP_ALIVE_SECONDS = 15.0
 
+Clock = Callable[[], float]  # seconds since 1970
+
 
 class Context:
     """The service, webhooks, settings, the gate, metrics and traces; a service is there once it has started."""
 
-    def __init__(self, settings: Settings, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
+    def __init__(self, settings: Settings, *, keep_alive: float = KEEP_ALIVE_SECONDS, clock: Clock = time.time) -> None:
         self.settings, self.keep_alive = settings, keep_alive
         self.tracer = open_tracer(settings.telemetry)
-        self.gate = Gate(settings)
+        self.gate = Gate(settings, clock)
         self.metrics = Metrics()
         self.is_ready = False
         self.is_stopping = False

@@ -9,16 +9,21 @@ from contextlib import AbstractContextManager
 from contrada.service.access.keys import KeyRing, Principal, bearer
 from contrada.service.access.rates import OpenConnections, Rates
 from contrada.service.access.tokens import StreamTokens
+from contrada.service.clocks import SteadyClock
 from contrada.service.problems import UNAUTHORIZED
 from contrada.service.settings import Settings
 
 
 class Gate:
-    """Keys, tokens, rates and connections of one server."""
+    """Keys, tokens, rates and connections of one server.
+
+    Keys and tokens of an identity provider end by the wall clock, stream tokens by a steady one: whoever sets the clock
+    back does not lengthen their short life.
+    """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         limits = settings.limits
-        self.clock = clock
+        self.clock, self.steady = clock, SteadyClock(clock)
         self.ring = KeyRing()
         self.tokens = StreamTokens(seconds=settings.access.stream_token_seconds)
         self.connections = OpenConnections(limits.connections, limits.tenant_connections)
@@ -55,7 +60,7 @@ class Gate:
 
     def token_holder(self, token: str, subscriber: str) -> Principal:
         """Return who presents a stream token of a subscriber."""
-        grant = self.tokens.check(token, subscriber, self.clock())
+        grant = self.tokens.check(token, subscriber, self.steady())
         return Principal(grant.tenant, frozenset(("subscribe",)), f"stream token of {subscriber}")
 
     def connection(self, principal: Principal) -> AbstractContextManager[None]:

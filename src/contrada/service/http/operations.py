@@ -37,7 +37,7 @@ async def metrics(call: Call) -> Reply:
     if context.started is not None and is_admin:
         for tenant, name in await asyncio.to_thread(context.started.latest_lags, SHOWN_SUBSCRIBERS):
             shown.append(LabelledSubscriber(tenant, await context.started.subscriber(tenant, name, LAG_PAGES)))
-    connections, now = context.gate.connections.total, context.gate.clock()
+    connections, now = context.gate.connections.total, context.gate.steady()
     text = context.metrics.text(context.started, context.started_webhooks, connections, shown, now, is_admin)
     return Reply(200, text, kind=CONTENT_TYPE.encode())
 

@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from contrada.collecting import freeze_live_objects
 from contrada.errors import ContradaError
 from contrada.service.access.addresses import AddressPolicy
 from contrada.service.http.application import Application
-from contrada.service.http.context import KEEP_ALIVE_SECONDS, Context
+from contrada.service.http.context import KEEP_ALIVE_SECONDS, Clock, Context
 from contrada.service.http.keys import load_keys
 from contrada.service.http.listening import GuardedProtocol, Listener, PushingSocket
 from contrada.service.http.warming import warm_kernels
@@ -53,12 +54,14 @@ def named_store(settings: Settings) -> MessageStore:
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Hold a directory of state for this process; raise an error if another process has it."""
-    directory.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(directory / LOCK)
     try:
+        directory.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except filelock.Timeout as error:
         raise ContradaError(f"{directory}: another server is using this directory") from error
+    except OSError as error:
+        raise ContradaError(f"{directory}: cannot be written: {error.strerror}") from error
     try:
         yield
     finally:
@@ -94,11 +97,12 @@ def check_tls(certificate: Path, key: Path) -> None:
         raise ContradaError(f"server.tls_cert and server.tls_key: {error.filename}: {error.strerror}") from error
 
 
-def make_service(settings: Settings, store: MessageStore) -> Service:
-    """Return a service with the limits of settings."""
+def make_service(settings: Settings, store: MessageStore, clock: Clock) -> Service:
+    """Return a service with the limits of settings; `clock` is in seconds."""
     limits, retention = settings.limits, settings.retention
     return Service(
         store,
+        clock=lambda: int(clock() * 1000),
         tables=settings.server.state / TABLES,
         retention=Retention(round(retention.age * 1000), retention.bytes),
         limits=ServiceLimits(
@@ -162,7 +166,10 @@ def uvicorn_config(application: Any, settings: Settings) -> uvicorn.Config:
 
 
 class ServerRun:
-    """One run of the server; `context` tells when it is ready. `store` opens the store that settings name."""
+    """One run of the server; `context` tells when it is ready.
+
+    `store` opens the store that settings name, `warm` loads kernels, `clock` is the wall clock in seconds.
+    """
 
     def __init__(
         self,
@@ -171,9 +178,11 @@ class ServerRun:
         *,
         keep_alive: float = KEEP_ALIVE_SECONDS,
         store: OpenStore = named_store,
+        warm: Callable[[], None] = warm_kernels,
+        clock: Clock = time.time,
     ) -> None:
-        self.settings, self._say, self._open_store = settings, say, store
-        self.context = Context(settings, keep_alive=keep_alive)
+        self.settings, self._say, self._open_store, self._warm = settings, say, store, warm
+        self.context = Context(settings, keep_alive=keep_alive, clock=clock)
         self.listener = Listener(uvicorn_config(Application(self.context), settings), self.context)
         self.port = settings.server.port  # the one that was taken, once the server runs
 
@@ -214,7 +223,8 @@ class ServerRun:
         """Open the store, load keys and kernels; then the server is ready."""
         context = self.context
         context.stage = "opening the store"
-        service = make_service(self.settings, await asyncio.to_thread(self._open_store, self.settings))
+        store = await asyncio.to_thread(self._open_store, self.settings)
+        service = make_service(self.settings, store, context.gate.steady)
         await service.start()
         webhooks = make_webhooks(self.settings, service)
         context.start(service, webhooks)
@@ -224,7 +234,7 @@ class ServerRun:
             self._say(f"admin key, shown only now: {key}")
         context.stage = "loading kernels"
         self._say("loading kernels (compiled once, which takes minutes; later starts take seconds)")
-        await asyncio.to_thread(warm_kernels)
+        await asyncio.to_thread(self._warm)
         if self.listener.should_exit:
             return
         freeze_live_objects()

@@ -30,7 +30,7 @@ async def get_subscriber(call: Call) -> Reply:
         view = await call.service.subscriber(call.tenant, name)
     except UnknownKeyError as error:
         raise NOT_FOUND(str(error)) from error
-    return Reply(200, subscriber_answer(view, call.context.gate.clock()))
+    return Reply(200, subscriber_answer(view, call.service.now() / 1000))
 
 
 def position_of(id: str, newest: int) -> Position:
@@ -54,6 +54,6 @@ async def acknowledge(call: Call) -> Reply:
 async def make_token(call: Call) -> Reply:
     """Return a stream token."""
     name = check_name("subscriber", call.path["name"])
-    token = call.context.gate.tokens.issue(call.tenant, name, call.context.gate.clock())
+    token = call.context.gate.tokens.issue(call.tenant, name, call.context.gate.steady())
     url = f"/subscribers/{quote(name, safe='')}/events?token={token}"
     return Reply(201, StreamToken(token, call.context.settings.access.stream_token_seconds, url))

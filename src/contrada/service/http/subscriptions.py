@@ -40,7 +40,7 @@ def asking_of(call: Call, asked: SubscriptionRequest | SubscriptionLine, subscri
     """Return a subscription for the service; raise a Problem if its names, times or size are not allowed."""
     check_name("subscriber", subscriber)
     check_filter_size(call, asked.filter)
-    now = call.context.gate.clock()
+    now = call.service.now() / 1000
     if asked.expires is not None and asked.ttl is not None:
         raise BAD_PARAMETER("need expires or ttl, got both", attribute="ttl")
     seconds = asked.expires.timestamp() if asked.expires is not None else None if asked.ttl is None else now + asked.ttl

@@ -54,7 +54,7 @@ async def dry_run(call: Call) -> Reply:
     if asked.first is not None:
         wanted = max(asked.first, 1)
     else:
-        since = call.context.gate.clock() - PAST_SECONDS if asked.since is None else asked.since.timestamp()
+        since = service.now() / 1000 - PAST_SECONDS if asked.since is None else asked.since.timestamp()
         wanted = (await service.position_at(round(max(since, 0) * 1000))).sequence + 1
     last = service.newest
     first = max(wanted, service.oldest, last - MOST_TRIED + 1)
