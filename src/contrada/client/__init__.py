@@ -2,14 +2,18 @@
 
 from contrada.client.answers import (
     BulkResult,
+    DeadLetterInfo,
     DryRunResult,
     ExplainResult,
     KeyInfo,
     Match,
     MatchReset,
     Receipt,
+    ReplayResult,
     SubscriberInfo,
     SubscriptionInfo,
+    WebhookInfo,
+    WebhookTest,
 )
 from contrada.client.async_client import AsyncClient
 from contrada.client.errors import ClientError, ProblemError, ProtocolError, ResetError, UnreachableError
@@ -22,6 +26,7 @@ __all__ = [
     "BulkResult",
     "Client",
     "ClientError",
+    "DeadLetterInfo",
     "DryRunResult",
     "ExplainResult",
     "KeyInfo",
@@ -31,8 +36,11 @@ __all__ = [
     "ProblemError",
     "ProtocolError",
     "Receipt",
+    "ReplayResult",
     "ResetError",
     "SubscriberInfo",
     "SubscriptionInfo",
     "UnreachableError",
+    "WebhookInfo",
+    "WebhookTest",
 ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -141,6 +143,71 @@ class KeyInfo(msgspec.Struct, frozen=True):
     key: str | None = None
 
 
+class WebhookTrouble(msgspec.Struct, frozen=True):
+    """Deliveries that fail: how many attempts, since when, and why."""
+
+    attempts: int
+    since: datetime
+    reason: str
+
+
+class WebhookInfo(msgspec.Struct, frozen=True):
+    """A webhook. `secret` signs its requests, and is there once, in the answer that made it.
+
+    `acknowledged` is the id of the last match that was taken or given up, `lag` counts messages after it, `dropped`
+    matches that retention removed before they were taken. `reason` is why the server paused it.
+    """
+
+    subscriber: str
+    name: str
+    url: str
+    batch: int
+    format: str
+    paused: bool
+    acknowledged: str | None
+    lag: int
+    dropped: int
+    dead_letters: int
+    reason: str | None = None
+    failing: WebhookTrouble | None = None
+    secret: str | None = None
+
+
+class DeadLetterInfo(msgspec.Struct, frozen=True):
+    """A match that a webhook did not take: given up at `at` after `attempts` attempts since `since`.
+
+    A reset that was given up has no key and no message, and names the oldest message that was kept.
+    """
+
+    id: str
+    sequence: int
+    type: str
+    reason: str
+    attempts: int
+    since: datetime
+    at: datetime
+    key: str | None = None
+    message: Any = None
+    oldest: int | None = None
+
+
+class ReplayResult(msgspec.Struct, frozen=True):
+    """What became of a replay: dead letters that were taken and that are left; `failed` says why it ended early."""
+
+    sent: int
+    left: int
+    failed: str | None = None
+
+
+class WebhookTest(msgspec.Struct, frozen=True):
+    """What became of a test: the status of the answer, 0 if there was none."""
+
+    id: str
+    taken: bool
+    status: int
+    reason: str | None = None
+
+
 class StreamTokenInfo(msgspec.Struct, frozen=True):
     """A token that opens the stream of a subscriber, at `url`, within `expires_in` seconds."""
 
@@ -170,18 +237,88 @@ class PublishAnswer(msgspec.Struct, frozen=True):
         return Receipt(self.sequence, self.sequence, 1, lost=self.lost)
 
 
+class AnswerPage(Protocol[T]):
+    """A page of items; it has links if there are more, which come after the name `last`."""
+
+    @property
+    def links(self) -> list[Any]:
+        """Links to other pages."""
+
+    @property
+    def items(self) -> list[T]:
+        """What the page holds."""
+
+    @property
+    def last(self) -> str:
+        """The name of the last item."""
+
+
 class SubscriptionPage(msgspec.Struct, frozen=True):
-    """A page of subscriptions; it has links if there are more."""
+    """A page of subscriptions."""
 
     subscriptions: list[SubscriptionInfo]
     links: list[Any]
 
+    @property
+    def items(self) -> list[SubscriptionInfo]:
+        """The subscriptions."""
+        return self.subscriptions
+
+    @property
+    def last(self) -> str:
+        """The key of the last one."""
+        return self.subscriptions[-1].key
+
 
 class SubscriberPage(msgspec.Struct, frozen=True):
-    """A page of subscribers; it has links if there are more."""
+    """A page of subscribers."""
 
     subscribers: list[str]
     links: list[Any]
+
+    @property
+    def items(self) -> list[str]:
+        """The names."""
+        return self.subscribers
+
+    @property
+    def last(self) -> str:
+        """The last name."""
+        return self.subscribers[-1]
+
+
+class WebhookPage(msgspec.Struct, frozen=True):
+    """A page of webhooks."""
+
+    webhooks: list[WebhookInfo]
+    links: list[Any]
+
+    @property
+    def items(self) -> list[WebhookInfo]:
+        """The webhooks."""
+        return self.webhooks
+
+    @property
+    def last(self) -> str:
+        """The name of the last one."""
+        return self.webhooks[-1].name
+
+
+class LetterPage(msgspec.Struct, frozen=True):
+    """A page of dead letters."""
+
+    dead_letters: list[DeadLetterInfo]
+    links: list[Any]
+
+    @property
+    def items(self) -> list[DeadLetterInfo]:
+        """The dead letters."""
+        return self.dead_letters
+
+    @property
+    def last(self) -> str:
+        """The id of the last one."""
+        return self.dead_letters[-1].id
 
 
 class KeyPage(msgspec.Struct, frozen=True):

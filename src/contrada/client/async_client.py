@@ -6,26 +6,33 @@ import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime
 from os import PathLike
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 
 from contrada.client.answers import (
+    AnswerPage,
     BulkResult,
+    DeadLetterInfo,
     DryRunResult,
     ExplainResult,
     KeyInfo,
     KeyPage,
+    LetterPage,
     Match,
     MatchReset,
     PublishAnswer,
     Receipt,
     Removed,
+    ReplayResult,
     StreamTokenInfo,
     SubscriberInfo,
     SubscriberPage,
     SubscriptionInfo,
     SubscriptionPage,
+    WebhookInfo,
+    WebhookPage,
+    WebhookTest,
 )
 from contrada.client.connection import IDLE, PATIENCE, ServerConnection, path_of
 from contrada.client.errors import ProblemError
@@ -36,6 +43,7 @@ JSON, LINES = "application/json", "application/x-ndjson"
 PAGE = 1_000  # subscriptions that are asked for together
 
 Start = Literal["now", "oldest"] | int
+T = TypeVar("T")
 
 
 def _plain(value: Any) -> Any:
@@ -77,6 +85,10 @@ def places_of(after: str | None, start: Start | None, since: datetime | None) ->
     if len(found) > 1:
         raise ArgumentError("need one of after, start and since")
     return found
+
+
+def _webhook(subscriber: str, name: str, *more: str) -> str:
+    return path_of("subscribers", subscriber, "webhooks", name, *more)
 
 
 class AsyncClient:
@@ -180,13 +192,8 @@ class AsyncClient:
         """Yield subscriptions by rising key: all, those of a subscriber, or those whose keys have a prefix."""
         wanted = {"subscriber": subscriber, "prefix": prefix or None}
         query = {name: value for name, value in wanted.items() if value is not None} | {"limit": str(page)}
-        while True:
-            found = await self._request(SubscriptionPage, "GET", "/subscriptions", query=query)
-            for one in found.subscriptions:
-                yield one
-            if not found.links or not found.subscriptions:
-                return
-            query["after"] = found.subscriptions[-1].key
+        async for one in self._items(SubscriptionPage, "/subscriptions", query):
+            yield one
 
     async def bulk(
         self,
@@ -285,6 +292,80 @@ class AsyncClient:
         """Acknowledge, durably, the matches of a subscriber up to an id."""
         await acknowledge(self._connection, subscriber, id)
 
+    # --- webhooks ---
+
+    async def put_webhook(
+        self,
+        subscriber: str,
+        name: str,
+        url: str,
+        *,
+        secret: str | None = None,
+        batch: bool | int = False,
+        format: Literal["plain", "cloudevents"] = "plain",
+        paused: bool = False,
+        attempts: int | None = None,
+        age: float | None = None,
+        start: Start | None = None,
+        since: datetime | None = None,
+    ) -> WebhookInfo:
+        """Add or replace a webhook: signed requests to a URL with the matches of a subscriber.
+
+        The server makes a secret for a new webhook that has none; it is in this answer only. A match is given up after
+        so many `attempts` or `age` seconds. A new webhook begins with the next message, at `start` or at `since`.
+        """
+        given = {"secret": secret, "attempts": attempts, "age": age, "from": start}
+        asked = {"url": url, "batch": batch, "format": format, "paused": paused}
+        asked |= {member: value for member, value in given.items() if value is not None}
+        if since is not None:
+            asked["since"] = since.astimezone()
+        # The answer to a second attempt would lack the secret that the first one made.
+        return await self._request(
+            WebhookInfo,
+            "PUT",
+            _webhook(subscriber, name),
+            headers={"Content-Type": JSON},
+            body=encoded(asked),
+            is_repeatable=secret is not None,
+        )
+
+    async def webhook(self, subscriber: str, name: str) -> WebhookInfo:
+        """Return a webhook and how far it is."""
+        return await self._request(WebhookInfo, "GET", _webhook(subscriber, name))
+
+    async def webhooks(self, subscriber: str, *, page: int = PAGE) -> AsyncIterator[WebhookInfo]:
+        """Yield the webhooks of a subscriber by rising name."""
+        async for one in self._items(WebhookPage, path_of("subscribers", subscriber, "webhooks"), {"limit": str(page)}):
+            yield one
+
+    async def delete_webhook(self, subscriber: str, name: str) -> None:
+        """Remove a webhook with its dead letters."""
+        await self._request(type(None), "DELETE", _webhook(subscriber, name), is_repeatable=False)
+
+    async def pause_webhook(self, subscriber: str, name: str) -> WebhookInfo:
+        """Pause a webhook; its matches wait."""
+        return await self._request(WebhookInfo, "POST", _webhook(subscriber, name, "pause"))
+
+    async def resume_webhook(self, subscriber: str, name: str) -> WebhookInfo:
+        """Go on with deliveries to a webhook, at once."""
+        return await self._request(WebhookInfo, "POST", _webhook(subscriber, name, "resume"))
+
+    async def test_webhook(self, subscriber: str, name: str) -> WebhookTest:
+        """Send a signed test to a webhook, once."""
+        return await self._request(WebhookTest, "POST", _webhook(subscriber, name, "test"), is_repeatable=False)
+
+    async def dead_letters(self, subscriber: str, name: str, *, page: int = PAGE) -> AsyncIterator[DeadLetterInfo]:
+        """Yield the matches that were given up, oldest first."""
+        path = _webhook(subscriber, name, "dead-letters")
+        async for one in self._items(LetterPage, path, {"limit": str(page)}):
+            yield one
+
+    async def replay(self, subscriber: str, name: str, id: str | None = None) -> ReplayResult:
+        """Send a dead letter again, or all, oldest first, up to the first that is not taken."""
+        names = ("replay",) if id is None else (id, "replay")
+        path = _webhook(subscriber, name, "dead-letters", *names)
+        return await self._request(ReplayResult, "POST", path, is_repeatable=False)
+
     # --- subscribers and keys ---
 
     async def subscriber(self, name: str) -> SubscriberInfo:
@@ -293,14 +374,19 @@ class AsyncClient:
 
     async def subscribers(self) -> AsyncIterator[str]:
         """Yield the names of subscribers, in order."""
-        query = {"limit": str(PAGE)}
+        async for name in self._items(SubscriberPage, "/subscribers", {"limit": str(PAGE)}):
+            yield name
+
+    async def _items(self, kind: type[AnswerPage[T]], path: str, query: Mapping[str, str]) -> AsyncIterator[T]:
+        """Yield the items of all pages of a list."""
+        asked = dict(query)
         while True:
-            found = await self._request(SubscriberPage, "GET", "/subscribers", query=query)
-            for name in found.subscribers:
-                yield name
-            if not found.links or not found.subscribers:
+            page = await self._request(kind, "GET", path, query=asked)
+            for one in page.items:
+                yield one
+            if not page.links or not page.items:
                 return
-            query["after"] = found.subscribers[-1]
+            asked["after"] = page.last
 
     async def token(self, subscriber: str) -> StreamTokenInfo:
         """Return a token that opens the stream of a subscriber without a key, for a browser."""

@@ -12,15 +12,19 @@ from weakref import finalize
 
 from contrada.client.answers import (
     BulkResult,
+    DeadLetterInfo,
     DryRunResult,
     ExplainResult,
     KeyInfo,
     Match,
     MatchReset,
     Receipt,
+    ReplayResult,
     StreamTokenInfo,
     SubscriberInfo,
     SubscriptionInfo,
+    WebhookInfo,
+    WebhookTest,
 )
 from contrada.client.async_client import PAGE, AsyncClient, Start
 from contrada.client.connection import IDLE, PATIENCE
@@ -245,6 +249,69 @@ class Client:
     def ack(self, subscriber: str, id: str) -> None:
         """Acknowledge, durably, the matches of a subscriber up to an id."""
         self._run(self._client.ack(subscriber, id))
+
+    def put_webhook(
+        self,
+        subscriber: str,
+        name: str,
+        url: str,
+        *,
+        secret: str | None = None,
+        batch: bool | int = False,
+        format: Literal["plain", "cloudevents"] = "plain",
+        paused: bool = False,
+        attempts: int | None = None,
+        age: float | None = None,
+        start: Start | None = None,
+        since: datetime | None = None,
+    ) -> WebhookInfo:
+        """Add or replace a webhook: signed requests to a URL with the matches of a subscriber."""
+        asked = self._client.put_webhook(
+            subscriber,
+            name,
+            url,
+            secret=secret,
+            batch=batch,
+            format=format,
+            paused=paused,
+            attempts=attempts,
+            age=age,
+            start=start,
+            since=since,
+        )
+        return self._run(asked)
+
+    def webhook(self, subscriber: str, name: str) -> WebhookInfo:
+        """Return a webhook and how far it is."""
+        return self._run(self._client.webhook(subscriber, name))
+
+    def webhooks(self, subscriber: str, *, page: int = PAGE) -> Iterator[WebhookInfo]:
+        """Yield the webhooks of a subscriber by rising name."""
+        yield from self._thread.items(self._client.webhooks(subscriber, page=page))
+
+    def delete_webhook(self, subscriber: str, name: str) -> None:
+        """Remove a webhook with its dead letters."""
+        self._run(self._client.delete_webhook(subscriber, name))
+
+    def pause_webhook(self, subscriber: str, name: str) -> WebhookInfo:
+        """Pause a webhook; its matches wait."""
+        return self._run(self._client.pause_webhook(subscriber, name))
+
+    def resume_webhook(self, subscriber: str, name: str) -> WebhookInfo:
+        """Go on with deliveries to a webhook, at once."""
+        return self._run(self._client.resume_webhook(subscriber, name))
+
+    def test_webhook(self, subscriber: str, name: str) -> WebhookTest:
+        """Send a signed test to a webhook, once."""
+        return self._run(self._client.test_webhook(subscriber, name))
+
+    def dead_letters(self, subscriber: str, name: str, *, page: int = PAGE) -> Iterator[DeadLetterInfo]:
+        """Yield the matches that were given up, oldest first."""
+        yield from self._thread.items(self._client.dead_letters(subscriber, name, page=page))
+
+    def replay(self, subscriber: str, name: str, id: str | None = None) -> ReplayResult:
+        """Send a dead letter again, or all, oldest first, up to the first that is not taken."""
+        return self._run(self._client.replay(subscriber, name, id))
 
     def subscriber(self, name: str) -> SubscriberInfo:
         """Return how far a subscriber is."""
