@@ -232,7 +232,7 @@ def test_a_restart_keeps_everything(tmp_path):
 def test_two_servers_never_share_a_directory(tmp_path):
     async def work():
         async with site(tmp_path):
-            with pytest.raises(ContradaError, match="another server is using"):
+            with pytest.raises(ContradaError, match="another server uses this directory"):
                 async with site(tmp_path):
                     pass
 

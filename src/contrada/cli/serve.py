@@ -41,6 +41,9 @@ def serve(
     config: Annotated[Path | None, plain("TOML file with settings.")] = None,
 ) -> None:
     """Run the server until it is stopped."""
+    from contrada.service.memory import save_memory
+
+    save_memory()
     try:
         from contrada.service.http.server import run
     except ModuleNotFoundError as error:

@@ -122,7 +122,7 @@ class Spatial:
         return Point(x, y, crs=self.to_crs)
 
     def _projected_region(self, region: Region) -> Region:
-        if self.to_crs is None:
+        if self.to_crs is None or region.crs == self.to_crs:
             return region
         rings = [ring for shell, holes in region.parts for ring in (shell, *holes)]
         ends = np.cumsum([len(ring) for ring in rings])[:-1]
@@ -143,6 +143,8 @@ class Spatial:
         assert self.to_crs is not None
         if crs is None:
             raise CrsError(f"cannot reproject to {self.to_crs.label}: the input names no CRS; pass crs=")
+        if crs == self.to_crs or (crs.epsg is not None and crs.epsg == self.to_crs.epsg):
+            return xy  # x comes before y whatever the order of the axes, so PROJ would copy all numbers
         transformer = _transformer(crs, self.to_crs)
         return np.column_stack(transformer.transform(xy[:, 0], xy[:, 1], errcheck=False))
 

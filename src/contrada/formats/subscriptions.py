@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
@@ -12,8 +13,9 @@ from contrada.formats.reading import read_messages
 from contrada.formats.records import OpenFile, Read, Record, Rejected, Source
 from contrada.formats.tables.subscription_rows import SubscriptionTable, whole_table
 from contrada.formats.templates import column_of, misfits, pattern_columns, template_columns
-from contrada.geometry import Point, Region
+from contrada.geometry import Point, Region, RegionArray
 from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.crs import Crs
 from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.text import encode_text
@@ -106,8 +108,8 @@ def read_subscription_table(
     long; if it lacks a key that other rows have; or if an earlier row has its key.
     """
     columns, patterns = template_columns(template), pattern_columns(template)
-    if crs is None and to_crs is None and buffer is None and not times:
-        found = whole_table(source, format, columns, patterns, key, subscriber)
+    if crs is None and buffer is None and not times:
+        found = _read_columns(source, format, columns, patterns, key, subscriber, Crs.of(to_crs))
         if found is not None:
             return found
     rows: list[Row] = []
@@ -121,6 +123,35 @@ def read_subscription_table(
         rows.append((item, row | {"key": values(key), "subscriber": values(subscriber)}))
     columns += [name for name in ("key", "subscriber") if any(row[name] is not None for _, row in rows)]
     return _table_of(_sifted(rows, columns, patterns, rejected), columns, rejected)
+
+
+def _read_columns(
+    source: Source,
+    format: str | None,
+    columns: list[str],
+    patterns: set[str],
+    key: str,
+    subscriber: str,
+    to_crs: Crs | None,
+) -> SubscriptionTable | None:
+    """Read a table column by column; return None if rows must be read one by one.
+
+    With `to_crs`, that is so for rows that are rejected, regions in another CRS, and points.
+    """
+    if to_crs is None:
+        return whole_table(source, format, columns, patterns, key, subscriber)
+    start = source.tell() if isinstance(source, io.BytesIO) else 0
+    try:
+        found = whole_table(source, format, columns, patterns, key, subscriber)
+    except FormatError:
+        found = None
+    if isinstance(source, io.BytesIO):
+        source.seek(start)
+    if found is None or found.rejected:
+        return None
+    read = [part.column for parts in found.read.values() for part in parts]
+    is_there = all(isinstance(column, RegionArray) and column.crs == to_crs for column in read)
+    return found if is_there else None
 
 
 def _sifted(rows: list[Row], columns: list[str], patterns: set[str], rejected: list[Rejected]) -> list[Row]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import shapely
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from contrada.geometry.crs import srid_of
 if TYPE_CHECKING:
     from contrada.geometry.column import RegionArray
 
+_JSON = msgspec.json.Encoder()
 Ring = NDArray[np.float64]
 Polygons = Sequence[tuple[Ring, tuple[Ring, ...]]]
 
@@ -35,10 +37,11 @@ def part_offsets(a: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def column_parts(column: RegionArray) -> tuple[tuple[Ring, tuple[Ring, ...]], ...]:
     """Return the polygons of the only region of a column: shell and holes as closed rings."""
-    a = compact(column.arrays)
-    rings = [a.xy[start:stop] for start, stop in pairwise(a.ring_offsets.tolist())]
-    parts = pairwise(part_offsets(a)[0].tolist())
-    return tuple((rings[first], tuple(rings[first + 1 : stop])) for first, stop in parts)
+    a = column.arrays
+    first, last = a.region_offsets.tolist()
+    rings = [a.xy[start:stop] for start, stop in pairwise(a.ring_offsets[first : last + 1].tolist())]
+    shells = [k for k, flags in enumerate(a.ring_flags[first:last].tolist()) if not flags & HOLE]
+    return tuple((rings[first], tuple(rings[first + 1 : stop])) for first, stop in pairwise([*shells, len(rings)]))
 
 
 def column_to_shapely(column: RegionArray) -> NDArray[np.object_]:
@@ -85,7 +88,12 @@ def number_text(value: float) -> str:
 
 
 def _ring_text(ring: Ring) -> str:
-    return "(" + ", ".join(f"{number_text(x)} {number_text(y)}" for x, y in ring.tolist()) + ")"
+    # JSON takes a tenth of the time of repr. It writes numbers alike, but for those of many digits before or after 0.
+    text = _JSON.encode(ring.tolist()).decode()
+    if "e" in text or "0.0000" in text:
+        return "(" + ", ".join(f"{number_text(x)} {number_text(y)}" for x, y in ring.tolist()) + ")"
+    text = text.replace(".0,", ",").replace(".0]", "]").replace("],[", ";").replace(",", " ").replace(";", ", ")
+    return f"({text[2:-2]})"
 
 
 def polygons_to_wkt(polygons: Polygons) -> str:

@@ -205,6 +205,8 @@ class Region(Immutable):
     @cached_property
     def parts(self) -> tuple[tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]], ...]:
         """The polygons: shell and holes of each, as closed rings of vertices."""
+        if "_leading_box" in self.__dict__ and len(self._leading_box) > 4:  # one ring
+            return ((self._kernel_arrays[0], ()),)
         return interchange.column_parts(self._column)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +14,9 @@ from msgspec import structs
 from contrada.broker.broker import Broker
 from contrada.broker.effects import Deliver, Effect, Persist, RecordKey, RejectedMessages
 from contrada.broker.record_bytes import record_bytes, record_value
+from contrada.cql2.queries import bound_predicate
 from contrada.errors import KeyInUseError, LimitError, TableError
+from contrada.model import Predicate
 from contrada.service.catalog import FILTER, SEPARATOR, Catalog, Definition, FeedPlaces
 from contrada.service.cursors import Cursors, Position
 from contrada.service.intake import BodyReader, Part, Post, Refusal, Taken
@@ -31,13 +33,17 @@ TRIM_ROWS = 10_000  # removed by one transaction, so that others do not wait lon
 
 
 class NewSubscription(NamedTuple):
-    """A subscription as it is asked for; `expires` in milliseconds since 1970."""
+    """A subscription as it is asked for; `expires` in milliseconds since 1970.
+
+    `predicate` is what `filter` says, for callers that have it already: reading the text takes longer than the rest.
+    """
 
     subscriber: str
     filter: Any
     on: str = "match"
     expires: int | None = None
     is_paused: bool = False
+    predicate: Predicate | None = None
 
 
 class Published(NamedTuple):
@@ -209,10 +215,11 @@ class Core:
         keeps = old is not None and old.subscriber == asked.subscriber
         number = old.number if keeps and old is not None else len(self.catalog.owners)
         broker = self._broker(tenant)
+        filter = asked.filter if asked.predicate is None else asked.predicate
         if asked.is_paused:
-            check_filter(asked.filter)
+            bound_predicate(filter)
         else:
-            self._effects(tenant, broker.subscribe(CLIENT, number, asked.filter), change)
+            self._effects(tenant, broker.subscribe(CLIENT, number, filter), change)
         if old is not None and not old.is_paused and (asked.is_paused or not keeps):
             self._effects(tenant, broker.unsubscribe(old.number), change)
         if not keeps:
@@ -305,13 +312,6 @@ class Core:
         return rest
 
 
-def check_filter(filter: Any) -> None:
-    """Raise an error if a filter cannot be read."""
-    from contrada.matching.table import ForwardingTable
-
-    ForwardingTable().subscribe(0, filter)
-
-
 def _restored_brokers(store: MessageStore, window: int, tables: TableFiles | None) -> dict[str, Broker]:
     """Return the broker of each tenant, as the store holds it; what a saved table has is not read again."""
     records: defaultdict[str, dict[RecordKey, Any]] = defaultdict(dict)
@@ -338,17 +338,21 @@ def _restored_broker(
     tables: TableFiles | None,
 ) -> Broker:
     saved = None if tables is None else tables.open(store, tenant)
-    for saved_entries in (saved, None):  # a table that cannot be opened after all is not needed
-        known = frozenset() if saved_entries is None else saved_entries.numbers
-        missing = [number for number in live if number not in known]
-        for number in missing:
-            data = store.record(BROKER_SUBSCRIPTION, f"{tenant}{SEPARATOR}{number}")
-            assert data is not None
-            key: RecordKey = ("subscription", number)
-            records[key] = record_value(key, data)
+    if saved is not None:
         try:
-            return Broker.restore(records, window=window, saved=saved_entries, live=live)
-        except TableError:
-            if saved_entries is None:
-                raise
-    raise AssertionError("restored, or raised")
+            records |= _subscription_records(store, tenant, set(live) - saved.numbers)
+            return Broker.restore(records, window=window, saved=saved, live=live)
+        except TableError:  # the table is damaged, but the records have everything
+            pass
+    return Broker.restore(records | _subscription_records(store, tenant, live), window=window)
+
+
+def _subscription_records(store: MessageStore, tenant: str, numbers: Collection[int]) -> dict[RecordKey, Any]:
+    """Return the records of subscriptions with these numbers, each of which has one."""
+    names = {f"{tenant}{SEPARATOR}{number}": number for number in numbers}
+    records: dict[RecordKey, Any] = {}
+    for name, data in store.chosen(BROKER_SUBSCRIPTION, names).items():
+        key: RecordKey = ("subscription", names[name])
+        records[key] = record_value(key, data)
+    assert len(records) == len(names)
+    return records

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 import msgspec
@@ -73,6 +74,7 @@ class Cursors:
 
     def __init__(self) -> None:
         self._cursors: dict[tuple[str, str, str], Cursor] = {}
+        self._readers: defaultdict[tuple[str, str], set[str]] = defaultdict(set)  # by tenant and subscriber
 
     @classmethod
     def load(cls, store: MessageStore) -> Cursors:
@@ -81,6 +83,7 @@ class Cursors:
         for name, value in store.records(CURSOR):
             tenant, subscriber, reader = name.split(SEPARATOR)
             cursors._cursors[tenant, subscriber, reader] = msgspec.msgpack.decode(value, type=Cursor)
+            cursors._readers[tenant, subscriber].add(reader)
         return cursors
 
     def get(self, tenant: str, subscriber: str, reader: str = "") -> Cursor:
@@ -91,9 +94,9 @@ class Cursors:
         """Yield tenants, subscribers and readers with their cursors."""
         return iter(list(self._cursors.items()))
 
-    def readers(self, tenant: str, subscriber: str) -> list[str]:
+    def readers(self, tenant: str, subscriber: str) -> Set[str]:
         """Return the readers of a subscriber that have a cursor."""
-        return [reader for one, other, reader in self._cursors if (one, other) == (tenant, subscriber)]
+        return self._readers.get((tenant, subscriber), frozenset())
 
     def acknowledge(
         self, tenant: str, subscriber: str, position: Position, change: StoreChange, reader: str = ""
@@ -107,11 +110,16 @@ class Cursors:
     def put(self, tenant: str, subscriber: str, reader: str, cursor: Cursor, change: StoreChange) -> None:
         """Set a cursor."""
         self._cursors[tenant, subscriber, reader] = cursor
+        self._readers[tenant, subscriber].add(reader)
         change.records.append((CURSOR, SEPARATOR.join((tenant, subscriber, reader)), msgspec.msgpack.encode(cursor)))
 
     def remove(self, tenant: str, subscriber: str, reader: str, change: StoreChange) -> None:
         """Forget a reader."""
         if self._cursors.pop((tenant, subscriber, reader), None) is not None:
+            readers = self._readers[tenant, subscriber]
+            readers.remove(reader)
+            if not readers:
+                del self._readers[tenant, subscriber]
             change.records.append((CURSOR, SEPARATOR.join((tenant, subscriber, reader)), None))
 
 

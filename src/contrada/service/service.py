@@ -18,6 +18,7 @@ from contrada.service.cursors import Cursor, Position
 from contrada.service.engine import Committed, Engine, EngineWork, GroupTimes, Work
 from contrada.service.feeds import EventReader, Feeds
 from contrada.service.intake import Post
+from contrada.service.memory import release_free_memory
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.table_files import TableFiles
 
@@ -216,6 +217,7 @@ class Service:
 
             await self._do(complete)
             await asyncio.to_thread(tables.remove_others, self._store)
+            await asyncio.to_thread(release_free_memory)
 
     # --- what is known ---
 
@@ -301,8 +303,7 @@ class Service:
             if old.is_paused == is_paused:
                 return old
             # Commands of one transaction follow one another: the filter may not be in the store yet.
-            fresh = (value for kind, one, value in reversed(change.records) if (kind, one) == (FILTER, name))
-            filter = next(fresh, None) or self._store.record(FILTER, name)
+            filter = change.latest().get((FILTER, name)) or self._store.record(FILTER, name)
             assert filter is not None
             asked = NewSubscription(old.subscriber, msgspec.json.decode(filter), old.on, old.expires, is_paused)
             return core.put(tenant, key, asked, False, change)
@@ -343,19 +344,22 @@ class Service:
     ) -> list[SubscriptionView]:
         start = tenant + SEPARATOR
         found: list[SubscriptionView] = []
-        place = start + after
+        place, size = start + after, max(limit, 100)
+        decode = msgspec.msgpack.Decoder(Definition).decode
         while len(found) < limit:
-            page = self._store.page(SUBSCRIPTION, start + prefix, place, max(limit, 100))
-            for name, value in page:
-                place, definition = name, msgspec.msgpack.decode(value, type=Definition)
-                if len(found) < limit and subscriber in (None, definition.subscriber):
-                    filter = self._store.record(FILTER, name)
-                    if filter is not None:
-                        key = name.removeprefix(start)
-                        found.append(SubscriptionView(key, definition, msgspec.json.decode(filter)))
-            if len(page) < max(limit, 100):
+            page = self._store.page(SUBSCRIPTION, start + prefix, place, size)
+            read = ((name, decode(value)) for name, value in page)
+            own = [(name, one) for name, one in read if subscriber in (None, one.subscriber)]
+            filters = self._store.chosen(FILTER, [name for name, _ in own])
+            found += [
+                SubscriptionView(name.removeprefix(start), definition, msgspec.json.decode(filters[name]))
+                for name, definition in own
+                if name in filters  # those without one were removed meanwhile
+            ]
+            if len(page) < size:
                 break
-        return found
+            place = page[-1][0]
+        return found[:limit]
 
     # --- events ---
 

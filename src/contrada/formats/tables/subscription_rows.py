@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -121,7 +122,7 @@ def whole_table(
     source: Source, format: str | None, columns: list[str], patterns: set[str], key: str, subscriber: str
 ) -> SubscriptionTable | None:
     """Read one Parquet or Arrow file for a template with these columns; return None for any other source."""
-    file = _one_file(source)
+    file = source if isinstance(source, io.BytesIO) else _one_file(source)
     if file is None:
         return None
     with opened(file, format) as ready:

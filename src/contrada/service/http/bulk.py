@@ -12,8 +12,9 @@ import msgspec
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.subscriptions import read_subscription_table
+from contrada.formats.templates import Instances
 from contrada.geometry.crs import LONGITUDE_LATITUDE
-from contrada.matching import ForwardingTable
+from contrada.model import Predicate
 from contrada.service.http.schemas import SubscriptionLine
 from contrada.service.problems import BAD_PARAMETER
 
@@ -28,24 +29,27 @@ BULK_TYPES = MappingProxyType(
     }
 )
 
+ROWS_TOGETHER = 500  # in one transaction, so that others do not wait long
+
 _line = msgspec.json.Decoder(SubscriptionLine).decode
 
 
 class BulkRow(NamedTuple):
-    """A row of an upload: a subscription, or why there is none."""
+    """A row of an upload: a subscription, or why there is none; `predicate` is its filter if that was not text."""
 
     row: int
     key: str | None
     found: SubscriptionLine | ContradaError
+    predicate: Predicate | None = None
 
 
-def read_rows(data: bytes, form: str, template: str | None) -> list[BulkRow]:
-    """Return the rows of an upload; raise an error if it cannot be read at all."""
+def read_rows(data: bytes, form: str, template: str | None) -> Iterator[BulkRow]:
+    """Yield the rows of an upload, made on demand; the first raises an error if it cannot be read at all."""
     if template is None and form == "ndjson":
-        return list(_read_lines(data))
+        return _read_lines(data)
     if template is None:
         raise BAD_PARAMETER("rows without filters need ?template=, a filter with $column in place of values")
-    return list(_read_table(data, form, template))
+    return _read_table(data, form, template)
 
 
 def _read_lines(data: bytes) -> Iterator[BulkRow]:
@@ -68,9 +72,14 @@ def _read_table(data: bytes, form: str, template: str) -> Iterator[BulkRow]:
         return
     if "key" not in rows.table.column_names:
         raise BAD_PARAMETER("the rows need a column or property 'key'")
-    subscribers = rows.table.column("subscriber").to_pylist() if "subscriber" in rows.table.column_names else None
-    table = ForwardingTable()
-    table.subscribe_many(rows.table, predicate)
-    for place, (key, bound) in enumerate(table.predicates()):
-        subscriber = None if subscribers is None else subscribers[place]
-        yield BulkRow(rows.origins[place][2], str(key), SubscriptionLine(key, str(bound), subscriber))
+    for start in range(0, rows.table.num_rows, ROWS_TOGETHER):
+        part = rows.table.slice(start, ROWS_TOGETHER)
+        keys = part.column("key").to_pylist()
+        subscribers = part.column("subscriber").to_pylist() if "subscriber" in part.column_names else [None] * len(keys)
+        origins = rows.origins[start : start + len(keys)]
+        found = zip(origins, keys, subscribers, Instances(predicate, part), strict=True)
+        for (_, _, row), key, subscriber, bound in found:
+            if isinstance(bound, ContradaError):
+                yield BulkRow(row, str(key), bound)
+            else:
+                yield BulkRow(row, str(key), SubscriptionLine(key, str(bound), subscriber), bound)

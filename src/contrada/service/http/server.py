@@ -10,7 +10,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,10 @@ def named_store(settings: Settings) -> MessageStore:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold a directory of state for this process; raise an error if another process has it."""
+    """Hold a directory of state for this process; raise an error if another process has it.
+
+    It has the saved tables. A store in the same directory holds it with a lock of its own.
+    """
     lock = filelock.FileLock(directory / LOCK)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -195,7 +198,8 @@ class ServerRun:
         server = self.settings.server
         if server.tls_cert is not None and server.tls_key is not None:
             check_tls(server.tls_cert, server.tls_key)
-        with locked(server.state), listening_socket(server.host, server.port) as taken:
+        holding = nullcontext() if server.store is None else locked(server.state)
+        with holding, listening_socket(server.host, server.port) as taken:
             self.port = taken.getsockname()[1]
             starting = asyncio.create_task(self._start())
             starting.add_done_callback(lambda task: self.stop() if not task.cancelled() and task.exception() else None)

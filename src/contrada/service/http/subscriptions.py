@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,7 +13,7 @@ import msgspec
 from contrada.errors import ContradaError, KeyInUseError
 from contrada.service.catalog import Definition
 from contrada.service.core import NewSubscription
-from contrada.service.http.bulk import BULK_TYPES, BulkRow, read_rows
+from contrada.service.http.bulk import BULK_TYPES, ROWS_TOGETHER, BulkRow, read_rows
 from contrada.service.http.endpoints import Call, Reply
 from contrada.service.http.events import number_of
 from contrada.service.http.faults import problem_from
@@ -29,10 +30,10 @@ from contrada.service.http.schemas import (
     subscription_answer,
 )
 from contrada.service.http.wire import check_name
+from contrada.service.memory import release_free_memory
 from contrada.service.problems import BAD_PARAMETER, PRECONDITION_FAILED, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE
 from contrada.service.service import SubscriptionView
 
-ROWS_TOGETHER = 500  # of a bulk upload in one transaction, so that others do not wait long
 PAGE, MOST_PAGE = 100, 1_000
 
 
@@ -136,28 +137,35 @@ async def post_subscriptions(call: Call) -> Reply:
     form = BULK_TYPES.get(kind)
     if form is None:
         raise UNSUPPORTED_MEDIA_TYPE(f"need one of {', '.join(BULK_TYPES)}, got {kind[:80]!r}")
-    rows = await asyncio.to_thread(read_rows, call.body, form, call.query.get("template"))
+    rows = read_rows(call.body, form, call.query.get("template"))
     refused: list[RefusedSubscription] = []
+    count = applies = 0
+    while part := await asyncio.to_thread(lambda: list(islice(rows, ROWS_TOGETHER))):
+        count += len(part)
+        applies = max(applies, await _put_rows(call, part, refused))
+    if count > ROWS_TOGETHER:
+        await asyncio.to_thread(release_free_memory)
+    refused.sort(key=lambda one: one.row)
+    count -= len(refused)
+    return Reply(200 if count or not refused else 422, BulkAnswer(count, applies or None, refused))
+
+
+async def _put_rows(call: Call, rows: list[BulkRow], refused: list[RefusedSubscription]) -> int:
+    """Add or replace subscriptions in one transaction; return from which message on they apply, 0 if all are bad."""
     good: list[tuple[int, str, NewSubscription]] = []
     for row in rows:
         try:
-            key, asked = _checked_row(call, row)
+            good.append((row.row, *_checked_row(call, row)))
         except ContradaError as error:
             refused.append(RefusedSubscription(row.row, problem_from(error).detail, row.key))
-        else:
-            good.append((row.row, key, asked))
     applies = 0
-    for start in range(0, len(good), ROWS_TOGETHER):
-        part = good[start : start + ROWS_TOGETHER]
-        found = await call.service.put_many(call.tenant, [(key, asked) for _, key, asked in part])
-        for (number, key, _), outcome in zip(part, found, strict=True):
-            if isinstance(outcome, Definition):
-                applies = max(applies, outcome.applies_from)
-            else:
-                refused.append(RefusedSubscription(number, problem_from(outcome).detail, key))
-    refused.sort(key=lambda one: one.row)
-    count = len(rows) - len(refused)
-    return Reply(200 if count or not refused else 422, BulkAnswer(count, applies or None, refused))
+    found = await call.service.put_many(call.tenant, [(key, asked) for _, key, asked in good]) if good else []
+    for (number, key, _), outcome in zip(good, found, strict=True):
+        if isinstance(outcome, Definition):
+            applies = max(applies, outcome.applies_from)
+        else:
+            refused.append(RefusedSubscription(number, problem_from(outcome).detail, key))
+    return applies
 
 
 def _checked_row(call: Call, row: BulkRow) -> tuple[str, NewSubscription]:
@@ -165,4 +173,4 @@ def _checked_row(call: Call, row: BulkRow) -> tuple[str, NewSubscription]:
         raise row.found
     key = check_name("key", str(row.found.key))
     subscriber = key if row.found.subscriber is None else str(row.found.subscriber)
-    return key, asking_of(call, row.found, subscriber)
+    return key, asking_of(call, row.found, subscriber)._replace(predicate=row.predicate)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from contrada.errors import ContradaError
@@ -55,6 +56,15 @@ class StoreChange:
     messages: list[StoredMessage] = field(default_factory=list)
     records: list[tuple[str, str, bytes | None]] = field(default_factory=list)  # kind, name, value
     trim: int | None = None
+    _latest: dict[tuple[str, str], bytes | None] = field(default_factory=dict, repr=False)
+    _known: int = 0  # records that `_latest` has
+
+    def latest(self) -> Mapping[tuple[str, str], bytes | None]:
+        """Return records by kind and name: the last one of a name counts. A call takes O(records since the last)."""
+        for kind, name, value in islice(self.records, self._known, None):
+            self._latest[kind, name] = value
+        self._known = len(self.records)
+        return self._latest
 
     def __bool__(self) -> bool:
         return bool(self.messages or self.records or self.trim is not None)
@@ -74,6 +84,9 @@ class MessageStore(Protocol):
 
     def record(self, kind: str, name: str) -> bytes | None:
         """Return a record; None if there is none."""
+
+    def chosen(self, kind: str, names: Collection[str]) -> dict[str, bytes]:
+        """Return the records of a kind that have these names, by name."""
 
     def page(self, kind: str, prefix: str, after: str, limit: int) -> list[tuple[str, bytes]]:
         """Return up to `limit` records whose names begin with `prefix` and come after `after`, by rising name."""

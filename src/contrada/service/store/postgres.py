@@ -284,7 +284,7 @@ class PostgresStore(SqlStore):
 
 def _transact(writer: Connection, change: StoreChange, token: int) -> None:
     """Run a change as one transaction, in one round trip: after an error the server skips the rest, COMMIT too."""
-    records = {(kind, name): value for kind, name, value in change.records}  # the last one of a name counts
+    records = change.latest()
     puts = [(*key, value) for key, value in records.items() if value is not None]
     deletes = [key for key, value in records.items() if value is None]
     with writer.pipeline():

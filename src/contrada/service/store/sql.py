@@ -11,7 +11,7 @@ from contrada.service.store.message_store import Span, StoredBody, StoredMessage
 
 COLUMNS = "sequence, at, tenant, id, format, body, matches, total"
 TRIM = "DELETE FROM messages WHERE sequence < ? AND sequence < (SELECT max(sequence) FROM messages)"
-BODIES_PER_QUERY = 500  # SQLite takes 999 parameters in its oldest builds
+ROWS_PER_QUERY = 500  # SQLite takes 999 parameters in its oldest builds
 IDLE_READERS = 8  # connections that wait for the next reader
 LARGEST = (1 << 63) - 1  # integer of a database
 
@@ -24,6 +24,7 @@ class Closable(Protocol):
 
 
 C = TypeVar("C", bound=Closable)
+T = TypeVar("T")
 
 
 class Readers(Generic[C]):
@@ -89,6 +90,14 @@ class SqlStore:
         found = self._rows("SELECT value FROM records WHERE kind = ? AND name = ?", kind, name)
         return found[0][0] if found else None
 
+    def chosen(self, kind: str, names: Collection[str]) -> dict[str, bytes]:
+        """Return records by name."""
+        found: dict[str, bytes] = {}
+        for part, marks in _parts(list(names)):
+            query = f"SELECT name, value FROM records WHERE kind = ? AND name IN ({marks})"
+            found.update(self._rows(query, kind, *part))
+        return found
+
     def page(self, kind: str, prefix: str, after: str, limit: int) -> list[tuple[str, bytes]]:
         """Return some records whose names begin with `prefix`."""
         least, sign = (after, ">") if after >= prefix else (prefix, ">=")
@@ -122,10 +131,8 @@ class SqlStore:
 
     def bodies(self, sequences: Collection[int]) -> dict[int, StoredBody]:
         """Return the bodies of messages."""
-        wanted, found = [_bounded(sequence) for sequence in sequences], {}
-        for start in range(0, len(wanted), BODIES_PER_QUERY):
-            part = wanted[start : start + BODIES_PER_QUERY]
-            marks = ",".join("?" * len(part))
+        found: dict[int, StoredBody] = {}
+        for part, marks in _parts([_bounded(sequence) for sequence in sequences]):
             query = f"SELECT sequence, at, format, body FROM messages WHERE sequence IN ({marks})"
             found.update({sequence: StoredBody(*rest) for sequence, *rest in self._rows(query, *part)})
         return found
@@ -162,6 +169,13 @@ class SqlStore:
         """Return the ids of the latest messages."""
         query = "SELECT tenant, id, sequence FROM messages WHERE sequence > ? AND id <> '' ORDER BY sequence"
         return self._rows(query, _bounded(self.span().newest - count))
+
+
+def _parts(values: list[T]) -> Iterator[tuple[list[T], str]]:
+    """Yield the values of one query after the other, with the marks that stand for them in its text."""
+    for start in range(0, len(values), ROWS_PER_QUERY):
+        part = values[start : start + ROWS_PER_QUERY]
+        yield part, ",".join("?" * len(part))
 
 
 def _bounded(number: int) -> int:

@@ -120,11 +120,11 @@ class SqliteStore(SqlStore):
     def _fill(self, writer: sqlite3.Connection, change: StoreChange) -> None:
         if change.messages:
             writer.executemany(f"INSERT INTO messages ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", change.messages)
-        for kind, name, value in change.records:
-            if value is None:
-                writer.execute("DELETE FROM records WHERE kind = ? AND name = ?", (kind, name))
-            else:
-                writer.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (kind, name, value))
+        records = change.latest()
+        gone = [key for key, value in records.items() if value is None]
+        puts = [(*key, value) for key, value in records.items() if value is not None]
+        writer.executemany("DELETE FROM records WHERE kind = ? AND name = ?", gone)
+        writer.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", puts)
         if change.trim is not None:
             writer.execute(TRIM, (change.trim,))
 
