@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contrada import kernels
 from contrada.broker.broker import Broker
 from contrada.service.intake import BodyReader, Post
 
@@ -20,10 +21,22 @@ POLYGON = (
     b'{"type":"Feature","properties":{"severity":4,"kind":"storm"},'
     b'"geometry":{"type":"Polygon","coordinates":[[[1,1],[3,1],[3,3],[1,1]]]}}'
 )
+# A few small calls do not compile a kernel, and some kernels are only for large regions, many subscriptions or many
+# messages: each is loaded by name.
+SERVING_KERNELS = (
+    "scan_wkb", "count_wkb", "fill_wkb", "write_wkb", "validate_regions", "read_polygon",
+    "build_chains", "build_edge_tree", "box_relations", "relate_rows", "relate_points",
+    "hilbert_keys", "build_nodes", "build_lists", "build_node_masks", "list_marks", "gather_regions", "mark_firsts",
+    "finds_nothing", "match_regions", "match_points", "match_scalars", "rank_messages", "scan_raw", "shut_gate",
+    "z_order", "fill_boxes", "fill_ordered_bits", "fill_values",
+)  # fmt: skip
 
 
 def warm_kernels() -> None:
-    """Subscribe and publish on a broker of its own, with points and polygons, alone and in batches."""
+    """Load all kernels of a server; then subscribe and publish on a broker of its own, alone and in batches."""
+    for name in SERVING_KERNELS:
+        kernels.compiled_kernel(name)
+        getattr(kernels, name)  # the package keeps what it has handed out
     broker, reader, count = Broker("warm", 1), BodyReader(), 0
     for number in range(64):
         broker.subscribe("warm", number, FILTERS[number % len(FILTERS)])
