@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,10 +95,14 @@ class Entries:
         """Return the interface of each subscription in `rows`."""
         return np.frombuffer(self._interfaces, np.int32)[rows]
 
-    def match(self, messages: pa.RecordBatch) -> ManyMatches:
+    def match(self, messages: pa.Table) -> ManyMatches:
         """Match messages in columns; the answer is by subscription."""
         threads = 1 if messages.num_rows < FEW_MESSAGES else None
-        return self._table.match_many(pa.Table.from_batches([messages]), by="subscription", threads=threads)
+        return self._table.match_many(messages, by="subscription", threads=threads)
+
+    def match_one(self, message: Mapping[str, Any]) -> NDArray[np.int64]:
+        """Return the rows of the subscriptions that a message satisfies, by rising row."""
+        return self._table.match(message, by="subscription").rows
 
     def pack(self) -> None:
         """Pack the table now; it also packs itself, step by step, while subscriptions arrive."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from msgspec import structs
 from numpy.typing import NDArray
 
@@ -21,6 +22,9 @@ from contrada.errors import ContradaError
 from contrada.geometry import Rejection
 from contrada.geometry.faults import FaultCode
 from contrada.matching.answer import ManyMatches
+from contrada.matching.names import Name
+
+NO_ROWS = np.empty(0, np.int64)
 
 
 def publish(state: State, publisher: str | None, messages: Messages) -> None:
@@ -30,6 +34,43 @@ def publish(state: State, publisher: str | None, messages: Messages) -> None:
         places = _announced(state, publisher, messages)
         messages = messages.chosen(np.array(places, np.int64))
     take(state, None, messages, publisher, places)
+
+
+class ClientMatches(NamedTuple):
+    """The keys of the clients' subscriptions that each message satisfies, and the messages that cannot be matched."""
+
+    keys: list[list[Name]]
+    rejected: list[Rejection]
+
+
+def match(state: State, messages: Any) -> ClientMatches:
+    """Match messages in an Arrow table, or a list of mappings one by one."""
+    found, rejected = (_matched_singly if isinstance(messages, list) else _matched_together)(state, messages)
+    keys = state.entries.keys
+    wanted = [[key for row in rows.tolist() if (key := keys[row]) is not None] for rows in found]
+    return ClientMatches(wanted, rejected)
+
+
+def _matched_together(state: State, messages: pa.Table) -> tuple[list[NDArray[np.int64]], list[Rejection]]:
+    try:
+        answer = state.entries.match(messages)
+    except ContradaError as error:  # of the table as a whole
+        bad = [Rejection(row, str(error), FaultCode.VALUE) for row in range(len(messages))]
+        return [NO_ROWS] * len(bad), bad
+    found = [answer.rows[start:stop] for start, stop in pairwise(answer.offsets.tolist())]
+    return found, list(answer.rejected)
+
+
+def _matched_singly(state: State, messages: list[Any]) -> tuple[list[NDArray[np.int64]], list[Rejection]]:
+    found: list[NDArray[np.int64]] = []
+    rejected: list[Rejection] = []
+    for row, message in enumerate(messages):
+        try:
+            found.append(state.entries.match_one(message))
+        except ContradaError as error:
+            found.append(NO_ROWS)
+            rejected.append(Rejection(row, str(error), FaultCode.VALUE))
+    return found, rejected
 
 
 def _announced(state: State, publisher: str | None, messages: Messages) -> Sequence[int]:
@@ -83,7 +124,7 @@ def _route(state: State, origin: Link | None, messages: Messages, publisher: str
         messages = messages.chosen(np.array(fresh))
     _note_seen(state, messages.ids)
     try:
-        answer = state.entries.match(messages.columns)
+        answer = state.entries.match(pa.Table.from_batches([messages.columns]))
     except ContradaError as error:  # of the batch as a whole
         bad = tuple(Rejection(places[row], str(error), FaultCode.VALUE) for row in fresh)
         state.add_effect(RejectedMessages(publisher, bad))

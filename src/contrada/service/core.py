@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from contrada.broker.broker import Broker
-from contrada.broker.effects import Deliver, Effect, Persist, RecordKey, RejectedMessages
+from contrada.broker.effects import Effect, Persist, RecordKey
 from contrada.broker.record_bytes import record_bytes, record_value
 from contrada.cql2.queries import bound_predicate
 from contrada.errors import KeyInUseError, LimitError, TableError
@@ -94,7 +94,6 @@ class Core:
         self._recent = RecentIds(window, store.ids(window))
         self._brokers = _restored_brokers(store, window, tables)
         self._reader = BodyReader(vertices=vertices)
-        self._start, self._count = secrets.token_hex(8), 0  # of ids within the broker core
 
     def now(self) -> int:
         """Return the time in milliseconds; it never falls, whatever the clock does."""
@@ -121,7 +120,7 @@ class Core:
         self, tenant: str, posts: list[Post], change: StoreChange, deliveries: list[Delivery]
     ) -> Iterable[Published]:
         """Take posts of one tenant; yield what became of each."""
-        taken = self._reader.read(posts)
+        taken = self._reader.read_singly(posts) or self._reader.read(posts)
         outcomes = self._take(tenant, posts, taken, change, deliveries)
         accepted: list[list[int]] = [[] for _ in posts]
         duplicates: list[list[tuple[int, int]]] = [[] for _ in posts]
@@ -142,7 +141,7 @@ class Core:
         """Return the sequence number of each message, minus that of an equal earlier one, or why it was refused."""
         outcomes: list[int | str] = [0] * len(taken.bodies)
         again = self._known(tenant, taken.ids)
-        found, refused = self._match(tenant, taken.parts, again, change)
+        found, refused = self._match(tenant, taken.parts, again)
         at = self.now()
         for place, (id, body) in enumerate(zip(taken.ids, taken.bodies, strict=True)):
             if place in again:
@@ -181,26 +180,24 @@ class Core:
         return known
 
     def _match(
-        self, tenant: str, parts: list[Part], again: Mapping[int, int], change: StoreChange
-    ) -> tuple[dict[int, list[int]], dict[int, str]]:
+        self, tenant: str, parts: list[Part], again: Mapping[int, int]
+    ) -> tuple[dict[int, list[Any]], dict[int, str]]:
         """Return the numbers that new messages satisfy, by place, and why some cannot be matched."""
-        found: defaultdict[int, list[int]] = defaultdict(list)
+        found: dict[int, list[Any]] = {}
         refused: dict[int, str] = {}
+        broker = self._brokers.get(tenant)
+        if broker is None:
+            return found, refused
         for table, places in parts:
             if again:
                 fresh = [row for row, place in enumerate(places) if place not in again]
                 if not fresh:
                     continue
                 if len(fresh) < len(places):
-                    table, places = table.take(np.asarray(fresh)), [places[row] for row in fresh]
-            ids = [f"{self._start}.{self._count + row}" for row in range(len(places))]
-            self._count += len(places)
-            for effect in self._effects(tenant, self._broker(tenant).publish(table, ids), change):
-                if isinstance(effect, Deliver):
-                    for row, keys in zip(effect.rows, effect.keys, strict=True):
-                        found[places[row]] += keys  # type: ignore[arg-type]  # keys of ours are numbers
-                elif isinstance(effect, RejectedMessages):
-                    refused |= {places[item.row]: item.reason for item in effect.rows}
+                    table, places = _chosen(table, fresh), [places[row] for row in fresh]
+            keys, rejected = broker.match(table)
+            found.update(zip(places, keys, strict=True))
+            refused |= {places[item.row]: item.reason for item in rejected}
         return found, refused
 
     # --- subscriptions ---
@@ -219,9 +216,9 @@ class Core:
         if asked.is_paused:
             bound_predicate(filter)
         else:
-            self._effects(tenant, broker.subscribe(CLIENT, number, filter), change)
+            self._note(tenant, broker.subscribe(CLIENT, number, filter), change)
         if old is not None and not old.is_paused and (asked.is_paused or not keeps):
-            self._effects(tenant, broker.unsubscribe(old.number), change)
+            self._note(tenant, broker.unsubscribe(old.number), change)
         if not keeps:
             if old is not None:
                 self.catalog.remove(tenant, key, self.last, change)
@@ -238,7 +235,7 @@ class Core:
         """Remove a subscription; its matches so far stay deliverable."""
         definition = self.catalog.require(tenant, key)
         if not definition.is_paused:
-            self._effects(tenant, self._broker(tenant).unsubscribe(definition.number), change)
+            self._note(tenant, self._broker(tenant).unsubscribe(definition.number), change)
         return self.catalog.remove(tenant, key, self.last, change)
 
     def expire(self, change: StoreChange) -> None:
@@ -293,23 +290,23 @@ class Core:
             broker = self._brokers[tenant] = Broker(BROKER_ID, secrets.randbits(30), window=self._window)
         return broker
 
-    def _effects(self, tenant: str, effects: list[Effect], change: StoreChange) -> list[Effect]:
-        """Note the records among effects; return the others."""
-        rest: list[Effect] = []
+    def _note(self, tenant: str, effects: list[Effect], change: StoreChange) -> None:
+        """Note the records among effects; a broker without neighbours has no other effects that count."""
         for effect in effects:
-            if isinstance(effect, Persist):
-                for key, value in effect.records:
-                    data = None if value is None else record_bytes(key, value)
-                    if key[0] == "subscription":
-                        change.records.append((BROKER_SUBSCRIPTION, f"{tenant}{SEPARATOR}{key[1]}", data))
-                        if self._tables is not None:
-                            self._tables.note_change(tenant)
-                    else:
-                        name = tenant + SEPARATOR + msgspec.json.encode(key).decode()
-                        change.records.append((BROKER, name, data))
-            else:
-                rest.append(effect)
-        return rest
+            for key, value in effect.records if isinstance(effect, Persist) else ():
+                data = None if value is None else record_bytes(key, value)
+                if key[0] == "subscription":
+                    change.records.append((BROKER_SUBSCRIPTION, f"{tenant}{SEPARATOR}{key[1]}", data))
+                    if self._tables is not None:
+                        self._tables.note_change(tenant)
+                else:
+                    name = tenant + SEPARATOR + msgspec.json.encode(key).decode()
+                    change.records.append((BROKER, name, data))
+
+
+def _chosen(messages: Any, rows: list[int]) -> Any:
+    """Return some rows of a table or a list of messages."""
+    return [messages[row] for row in rows] if isinstance(messages, list) else messages.take(np.asarray(rows))
 
 
 def _restored_brokers(store: MessageStore, window: int, tables: TableFiles | None) -> dict[str, Broker]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from bisect import bisect_right
-from collections import OrderedDict, defaultdict
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -51,6 +51,10 @@ class Reset(NamedTuple):
 Sink: TypeAlias = Callable[[list[Event]], bool]
 
 
+def _refuse(events: list[Event]) -> bool:
+    return False
+
+
 class MatchPage:
     """The events of some consecutive messages, by feed."""
 
@@ -72,49 +76,87 @@ class MatchPage:
 
 
 class Feed:
-    """The latest events of a subscriber that has readers: all those of messages after `since`."""
+    """The latest events of a subscriber that has readers: all those of messages after `since`.
+
+    A message may go to thousands of feeds, which are not in the processor's caches: what is touched for each of them
+    costs more than what is computed, so feeds, readers and streams have slots, and few objects lie between them.
+    """
+
+    __slots__ = ("_pushed", "_tail", "_waiting", "place", "readers", "sent", "since")
 
     def __init__(self, place: int, since: int) -> None:
         self.place, self.since = place, since
-        self.sequences, self.numbers = array("q"), array("q")
+        self._tail = array("q")  # sequence and number of each event by turns
         self.readers = 0
         self.sent = 0  # the last message of which a reader was handed an event
-        self._waiting: dict[asyncio.Future[None], Sink | None] = {}
+        self._pushed: tuple[EventReader, ...] = ()
+        self._waiting: set[asyncio.Future[None]] = set()
 
-    def extend(self, sequence: int, number: int) -> None:
-        """Add an event."""
-        self.sequences.append(sequence)
-        self.numbers.append(number)
-        if len(self.sequences) > TAIL_EVENTS:
-            half = TAIL_EVENTS // 2
-            self.since = self.sequences[half - 1]  # part of its events may be left: they are read from the store
-            cut = bisect_right(self.sequences, self.since)
-            del self.sequences[:cut], self.numbers[:cut]
+    def push(self, events: list[Event]) -> int:
+        """Hand events to the readers that take them at once, wake the others, and return how many were handed.
+
+        `events` are all those of their messages, which are newer than any before.
+        """
+        sequence, taken = events[-1][0], 0
+        position = tuple.__new__(Position, (sequence, LAST_NUMBER))
+        for reader in self._pushed:
+            if reader.sink(events):
+                reader.position = position
+                taken += 1
+        if taken:
+            self.sent = sequence
+        if taken == self.readers:
+            self.since = sequence
+            if self._tail:
+                del self._tail[:]
+        else:
+            self._keep(events)
+        return taken * len(events)
+
+    def _keep(self, events: list[Event]) -> None:
+        """Keep events that not all readers have, and wake those readers."""
+        tail, position = self._tail, Position.after_message(events[-1].sequence)
+        for event in events:
+            tail.append(event.sequence)
+            tail.append(event.number)
+        if len(tail) > 2 * TAIL_EVENTS:
+            sequences = tail[::2]
+            self.since = sequences[-TAIL_EVENTS // 2 - 1]  # part of its events may be left: the store has them
+            del tail[: 2 * bisect_right(sequences, self.since)]
+        late = [reader for reader in self._pushed if reader.position < position]
+        # They leave now: what comes later must not overtake these events.
+        self._pushed = tuple(reader for reader in self._pushed if reader.position >= position)
+        woken, self._waiting = [*self._waiting, *(reader.waiter for reader in late)], set()
+        for future in woken:
+            if future is not None and not future.done():
+                future.set_result(None)
 
     def after(self, position: Position, limit: int) -> list[Position]:
         """Return events after a place, at most `limit`."""
-        start = bisect_right(self.sequences, position.sequence - 1)
-        while start < len(self.sequences) and (self.sequences[start], self.numbers[start]) <= position:
+        sequences, numbers = self._tail[::2], self._tail[1::2]
+        start = bisect_left(sequences, position.sequence)
+        while start < len(sequences) and (sequences[start], numbers[start]) <= position:
             start += 1
         stop = start + limit
-        return list(map(Position, self.sequences[start:stop], self.numbers[start:stop]))
+        return list(map(Position, sequences[start:stop], numbers[start:stop]))
 
-    def push(self, events: list[Event]) -> None:
-        """Hand events that were added to the sinks of readers, and wake the readers that have none or a full one."""
-        for future, sink in list(self._waiting.items()):
-            if sink is None or not sink(events):
-                del self._waiting[future]  # now: what comes later must not overtake these events
-                if not future.done():
-                    future.set_result(None)
-
-    async def wait(self, sink: Sink | None = None) -> None:
-        """Wait for an event; with a sink, for one that the sink does not take."""
+    async def wait(self) -> None:
+        """Wait for an event."""
         future = asyncio.get_running_loop().create_future()
-        self._waiting[future] = sink
+        self._waiting.add(future)
         try:
             await future
         finally:
-            self._waiting.pop(future, None)
+            self._waiting.discard(future)
+
+    async def push_to(self, reader: EventReader) -> None:
+        """Hand events to a reader until it does not take some."""
+        reader.waiter = asyncio.get_running_loop().create_future()
+        self._pushed = (*self._pushed, reader)
+        try:
+            await reader.waiter
+        finally:
+            self._pushed = tuple(one for one in self._pushed if one is not reader)
 
 
 class Feeds:
@@ -141,19 +183,22 @@ class Feeds:
 
     def advance(self, deliveries: Sequence[Delivery], catalog: Catalog) -> None:
         """Take new messages, and push their events to the readers whom they concern."""
-        owners, feeds = catalog.owners, self._feeds
-        fresh: defaultdict[int, list[Event]] = defaultdict(list)
+        owners, feeds, make = catalog.owners, self._feeds, tuple.__new__  # calling a class takes three times as long
+        fresh: dict[int, list[Event]] = {}
         for sequence, body, numbers in deliveries:
             self._keep(sequence, body)
             for number in numbers:
                 owner = owners[number]
-                if owner is not None and (feed := feeds.get(owner.feed)) is not None:
-                    feed.extend(sequence, number)
-                    fresh[owner.feed].append(Event(sequence, number, owner.key, body))
+                if owner is not None and (place := owner[0]) in feeds:
+                    event = make(Event, (sequence, number, owner[1], body))
+                    if place in fresh:
+                        fresh[place].append(event)
+                    else:
+                        fresh[place] = [event]
         if deliveries:
             self.newest = deliveries[-1].sequence
         for place, events in fresh.items():
-            feeds[place].push(events)
+            self.delivered += feeds[place].push(events)
 
     def trimmed(self, oldest: int) -> None:
         """Forget messages before a sequence number."""
@@ -251,10 +296,14 @@ class Feeds:
 class EventReader:
     """Reads the events of one subscriber in order, from a place on."""
 
+    __slots__ = ("_feed", "_feeds", "_lost", "position", "sink", "waiter")
+
     def __init__(self, feeds: Feeds, place: int, position: Position, lost: Callable[[], Position]) -> None:
         self._feeds, self._lost = feeds, lost
         self._feed = feeds.attach(place)
         self.position = position
+        self.sink: Sink = _refuse  # of events that are pushed
+        self.waiter: asyncio.Future[None] | None = None  # done when the sink has not taken some
 
     def close(self) -> None:
         """End reading; once."""
@@ -272,14 +321,9 @@ class EventReader:
         Nothing happens unless the reader is caught up.
         """
 
-        def take(events: list[Event]) -> bool:
-            is_taken = sink(events)
-            if is_taken:
-                self._note_handed(events[-1].position, len(events))
-            return is_taken
-
         if self.is_caught_up:
-            await self._feed.wait(take)
+            self.sink = sink
+            await self._feed.push_to(self)
 
     def _note_handed(self, position: Position, count: int) -> None:
         self.position = position

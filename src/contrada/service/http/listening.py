@@ -22,7 +22,25 @@ from contrada.service.problems import Problem
 
 HEAD_SECONDS = 10.0  # until the head of a request must be complete
 WRITE = "contrada.write"
+UNSENT_BYTES = 32 << 10  # of a stream that wait in the server while more is written at once
 HEAD_BYTES = 64 << 10  # that may have come before the head is complete, besides what came with its beginning
+
+
+class PartWriter:
+    """Writes parts of an answer of unknown length, which has begun and goes on, to a connection."""
+
+    __slots__ = ("_transport",)
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    def __call__(self, data: bytes) -> bool:
+        """Write a part, unless the client has to catch up or has gone."""
+        transport = self._transport
+        if transport.get_write_buffer_size() > UNSENT_BYTES or transport.is_closing():
+            return False
+        transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        return True
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -38,6 +56,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Begin to wait for the first request."""
         super().connection_made(transport)
         self._guard: asyncio.TimerHandle | None = None
+        self._extensions = {WRITE: PartWriter(transport)}
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -67,14 +86,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Begin to wait for the head of a request."""
         self._watch()
         super().on_message_begin()
-        self.scope["extensions"] = {WRITE: self.write_part}  # type: ignore[dict-item]
-
-    def write_part(self, data: bytes) -> bool:
-        """Write a part of an answer of unknown length, which has begun and goes on."""
-        if self.flow.write_paused or self.transport.is_closing():
-            return False
-        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
-        return True
+        self.scope["extensions"] = self._extensions  # type: ignore[typeddict-item]
 
     def on_headers_complete(self) -> None:
         """End waiting: the head is there."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import partial
 from time import monotonic
 from urllib.parse import quote
 
@@ -12,7 +11,7 @@ from contrada.errors import ContradaError
 from contrada.service.access.keys import Principal
 from contrada.service.feeds import Event, EventReader, Reset
 from contrada.service.http.context import Context
-from contrada.service.http.events import Start, Writer, cloudevent_json, event_json, number_of, sse_text, start_of
+from contrada.service.http.events import Start, Writer, cloudevent_json, event_json, number_of, sse_writer, start_of
 from contrada.service.http.faults import log
 from contrada.service.http.listening import WRITE
 from contrada.service.http.wire import Receive, Scope, Send, check_name, headers_of, query_of, send_answer
@@ -48,8 +47,10 @@ class Pace:
 class EventStream:
     """One open answer with Server-Sent Events; a slow client delays only its own stream."""
 
-    def __init__(self, send: Send, write: Callable[[bytes], bool] | None) -> None:
-        self._send, self._write = send, write
+    __slots__ = ("_send", "_write", "_writer", "is_writing", "written")
+
+    def __init__(self, send: Send, write: Callable[[bytes], bool] | None, writer: Writer) -> None:
+        self._send, self._write, self._writer = send, write, writer
         self.written = monotonic()
         self.is_writing = False
 
@@ -64,24 +65,30 @@ class EventStream:
         self.is_writing = False
         self.written = monotonic()
 
-    async def run(self, reader: EventReader, writer: Writer) -> None:
+    async def run(self, reader: EventReader) -> None:
         """Send events until the client or the server ends the stream."""
         pace = Pace()
-        sink = None if self._write is None else partial(self._push, writer, self._write)
         while True:
-            if sink is not None:
-                await reader.push(sink)
+            if self._write is not None:
+                await reader.push(self._push)
             found = await reader.read(pace.events)
             if isinstance(found, Reset):
                 await self.write(reset_text(found))
                 continue
-            text = sse_text(writer, found)
+            text = b"".join(map(self._writer, found))
             pace.adjust(len(text))
             await self.write(text)
 
-    def _push(self, writer: Writer, write: Callable[[bytes], bool], events: list[Event]) -> bool:
+    def _push(self, events: list[Event]) -> bool:
         """Send events without waiting, unless they are many or the client takes none."""
-        if is_much(events) or not write(sse_text(writer, events)):
+        assert self._write is not None
+        if len(events) == 1:
+            text = self._writer(events[0])
+        elif is_much(events):
+            return False
+        else:
+            text = b"".join(map(self._writer, events))
+        if not self._write(text):
             return False
         self.written = monotonic()
         return True
@@ -117,15 +124,15 @@ class Streams:
             service.note_acknowledged(principal.tenant, name, start.position)
         with self._context.gate.connection(principal):
             if form == "sse":
-                stream = EventStream(send, scope.get("extensions", {}).get(WRITE))
-                await self._stream(principal, name, start, writer, receive, stream)
+                stream = EventStream(send, scope.get("extensions", {}).get(WRITE), sse_writer(writer))
+                await self._stream(principal, name, start, receive, stream)
             else:
                 await self._poll(principal, name, start, writer, query, send, form)
 
     # --- Server-Sent Events ---
 
     async def _stream(
-        self, principal: Principal, name: str, start: Start, writer: Writer, receive: Receive, stream: EventStream
+        self, principal: Principal, name: str, start: Start, receive: Receive, stream: EventStream
     ) -> None:
         reader = await self._reader(principal, name, start)
         task = asyncio.current_task()
@@ -138,7 +145,7 @@ class Streams:
             self._enter(stream, task)
             watcher = asyncio.create_task(_cancel_when_gone(receive, task))
             try:
-                await stream.run(reader, writer)
+                await stream.run(reader)
             finally:
                 watcher.cancel()
         except asyncio.CancelledError:

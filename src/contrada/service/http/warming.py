@@ -37,10 +37,10 @@ def warm_kernels() -> None:
     for name in SERVING_KERNELS:
         kernels.compiled_kernel(name)
         getattr(kernels, name)  # the package keeps what it has handed out
-    broker, reader, count = Broker("warm", 1), BodyReader(), 0
+    broker, reader = Broker("warm", 1), BodyReader()
     for number in range(64):
         broker.subscribe("warm", number, FILTERS[number % len(FILTERS)])
     for bodies in ([POINT], [POLYGON], [POINT] * 100, [POLYGON] * 100, [POINT, POLYGON] * 50):
-        for part in reader.read([Post("json", body) for body in bodies]).parts:
-            broker.publish(part.table, [str(count + row) for row in range(part.table.num_rows)])
-            count += part.table.num_rows
+        posts = [Post("json", body) for body in bodies]
+        for part in (reader.read_singly(posts) or reader.read(posts)).parts:
+            broker.match(part.table)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import FormatError
-from contrada.geometry import Point
+from contrada.geometry import Point, Region
 from contrada.geometry.arrow.geoarrow import with_crs
 from contrada.limits import limit
 from contrada.model.types import has_types, types_accepting
@@ -40,9 +40,9 @@ _TYPES = {
 
 
 class Part(NamedTuple):
-    """A table of messages, and the places of its rows among all messages, in rising order."""
+    """A table of messages, or a few as mappings, and the places of its rows among all messages, in rising order."""
 
-    table: pa.Table
+    table: Any
     rows: list[int]
 
 
@@ -73,7 +73,7 @@ def _kind(name: str, value: Any) -> Kind:
         if abs(value) < 10**DECIMAL_DIGITS:
             return "decimal"
         raise FormatError(f"attribute {name[:60]!r}: need an integer of at most {DECIMAL_DIGITS} digits")
-    if isinstance(value, UnreadRegion):
+    if isinstance(value, UnreadRegion | Region):
         return "region", value.crs
     if isinstance(value, Point):
         return "point", value.crs
