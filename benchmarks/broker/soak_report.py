@@ -114,9 +114,7 @@ def draw(samples: Sequence[Sample], result: dict[str, Any]) -> Figure:
     for axes in panels[1]:
         axes.set_xlabel("minutes")
     where = f", {result['machine']['cores']} cores shared with the clients, commit {result['commit']}"
-    return finished(
-        figure, {**result, "quick": False}, where, left=0.06, top=0.94, bottom=0.11, hspace=0.2, wspace=0.13
-    )
+    return finished(figure, result, where, left=0.06, top=0.94, bottom=0.11, hspace=0.2, wspace=0.13)
 
 
 def write_results(report: Report, samples: Sequence[Sample], page: Path | None) -> None:
