@@ -36,6 +36,7 @@ from benchmarks.timing import say
 
 PAGE = ROOT / "benchmarks" / "results" / "soak.md"
 BATCH, BATCHES, SINGLES = 100, 40, 500  # messages of a batch; batches and single messages per second
+HELD = 0.98  # of that rate: a run with less says nothing
 POOL = 20_000  # messages that are sent again and again, each time with a number of its own
 RETENTION_BYTES = 64 << 20  # of bodies: about half a minute
 CHANGES = 10  # of subscriptions per second: as many come as go
@@ -200,15 +201,16 @@ class Soak:
             self._change_consumers(),
             self._sample_all(sample_seconds),
         )
-        await self._finish(await Connections.open(port, 1))  # the server closes connections that are idle
+        await self._finish()
 
-    async def _finish(self, control: Connections) -> None:
+    async def _finish(self) -> None:
         """Let everybody come back, remove what came and went, and wait for the last events."""
         say("waiting for the last events")
         end = time.monotonic() + STALLED_SECONDS
         while self._tasks and time.monotonic() < end:
             await asyncio.sleep(0.1)
             self._raise_failures()
+        control = await Connections.open(self._server.port, 1)  # the server has closed the one that was idle
         for passing in self._alive:
             await self._remove(control, passing)
         end = time.monotonic() + STALLED_SECONDS
@@ -271,7 +273,9 @@ def main() -> None:
             time.sleep(SETTLE_SECONDS)
             uvloop.run(soak.run(options.sample))
     work = f"{options.minutes:g} minutes, {workload.count:,} subscriptions"
-    report.add(soak_report(soak.samples, soak.counts(), work))
+    counts, seconds = soak.counts(), 60 * options.minutes
+    rate, least = counts["messages"] / seconds, HELD * (BATCH * BATCHES + SINGLES)
+    report.add(soak_report(soak.samples, counts, work, rate, least))
     write_results(report, soak.samples, PAGE if options.write else None)
 
 

@@ -192,7 +192,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take a part of the answer, which ends with the only brace at the end of a part."""
         self._answer += data
-        if self._answer.endswith(b"}") and self._future is not None:
+        if self._answer.endswith(b"}") and self._future is not None and not self._future.done():
             answer, self._answer = self._answer, b""
             if answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 201")):
                 self._future.set_result(answer[answer.index(b"\r\n\r\n") + 4 :])

@@ -45,8 +45,11 @@ class Sample(NamedTuple):
         )
 
 
-def soak_report(samples: Sequence[Sample], counts: Mapping[str, int], work: str) -> Iterator[Row | Shown]:
-    """Yield the rows and the table of a run."""
+def soak_report(
+    samples: Sequence[Sample], counts: Mapping[str, int], work: str, rate: float, least: float
+) -> Iterator[Row | Shown]:
+    """Yield the rows and the table of a run that published `rate` messages a second and had to publish `least`."""
+    yield Row.alone(SECTION, f"{work}: published", rate, "messages/s", at_least=least)
     wrong = {name: counts[name] for name in ("missing", "wrong or twice", "out of order")}
     yield Row(
         SECTION, f"{work}: events that are {', '.join(wrong)}", "", None, None, sum(wrong.values()), "events",
