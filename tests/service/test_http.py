@@ -467,6 +467,7 @@ def test_metrics_count_what_happened(tmp_path):
             wanted = {
                 "contrada_messages_total": 3, "contrada_rejected_total": 1, "contrada_matches_total": 2,
                 "contrada_events_total": 0, "contrada_subscriptions": 1, "contrada_publish_seconds_count": 2,
+                'contrada_match_seconds_bucket{le="+Inf"}': 2, "contrada_match_seconds_count": 2,
                 'contrada_subscriber_lag_messages{subscriber="ann",tenant="default"}': 3,
             }  # fmt: skip
             assert {name: float(values[name]) for name in wanted} == wanted

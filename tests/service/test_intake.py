@@ -170,3 +170,27 @@ def test_every_message_matches_as_it_does_alone(table, given):
         assert json.loads(body) == json.loads(texts[post, row])
         assert b"\n" not in body
         assert message_of(body) == message_of(texts[post, row])
+
+
+@settings(max_examples=examples(400))
+@given(st.lists(st.one_of(single_posts, single_posts, single_posts, posts), max_size=6))
+def test_a_few_messages_read_one_by_one_are_those_read_as_columns(table, given):
+    own = [post for post, _ in given]
+    together, singly = BodyReader().read(own), BodyReader().read_singly(own)
+    if singly is None:  # a batch, or a bad message
+        assert any(together.rejected) or any(post.format != "json" or post.body[:1] == b"[" for post in own)
+        return
+    assert singly[1:] == together[1:]
+    ((messages, places),) = singly.parts
+    assert places == list(range(len(own)))
+    assert [set(table.match_keys(message)) for message in messages] == matched(table, together)
+
+
+def test_many_or_large_posts_are_not_read_one_by_one():
+    post, ring = Post("json", b'{"n": 1}'), [[k, k * k] for k in range(100)]
+    large = Post("json", encoded({"area": {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}}))
+    assert BodyReader().read_singly([post] * 32) is not None
+    assert BodyReader().read_singly([post] * 33) is None
+    assert BodyReader().read_singly([large]) is not None
+    assert BodyReader(vertices=50).read_singly([large]) is None
+    assert BodyReader().read_singly([post, Post("json", b'{"text": "' + b"x" * 70_000 + b'"}')]) is None

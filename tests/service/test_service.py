@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import shapely
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.errors import ContradaError, KeyInUseError, LanguageError, LimitError, UnknownKeyError
@@ -23,6 +23,7 @@ from contrada.service.intake import Post
 from contrada.service.service import Retention, Service, ServiceLimits
 from contrada.service.store.message_store import StoreError
 from contrada.service.store.sqlite import SqliteStore
+from effort import examples
 from serving import run
 
 NOON = 1_700_000_000_000
@@ -544,6 +545,54 @@ def test_a_sink_gets_events_as_they_come_until_it_refuses_and_none_is_lost_or_ou
         assert [event.position.id for event in await reader.read()] == ["5.1", "5.2", "6.2", "7.2", "8.2"]
         assert service.delivered == 11
         reader.close()
+        await service.stop()
+
+    run(work())
+
+
+@settings(max_examples=examples(40))
+@given(st.lists(st.tuples(st.integers(1, 3), st.lists(st.booleans(), min_size=2, max_size=2)), max_size=12))
+def test_readers_of_one_subscriber_get_all_events_whoever_of_them_is_slow(tmp_path_factory, rounds):
+    """Each round publishes some messages; the sink of a reader takes nothing in the rounds in which it is slow."""
+
+    async def work() -> None:
+        service = await started(SqliteStore(tmp_path_factory.mktemp("readers")))
+        await service.put("t", "high", NewSubscription("ann", "severity >= 1"))
+        await service.put("t", "all", NewSubscription("ann", "severity >= 0"))
+        slow = [False, False]
+
+        async def consume(which: int, got: list[str]) -> None:
+            def take(events: list[Event]) -> bool:
+                if not slow[which]:
+                    got.extend(event.position.id for event in events)
+                return not slow[which]
+
+            reader = await service.reader("t", "ann", Position.after_message(0))
+            try:
+                while True:
+                    await reader.push(take)
+                    events = await reader.read(limit=2)
+                    assert not isinstance(events, Reset)
+                    got.extend(event.position.id for event in events)
+            finally:
+                reader.close()
+
+        received: list[list[str]] = [[], []]
+        tasks = [asyncio.create_task(consume(which, got)) for which, got in enumerate(received)]
+        last = 0
+        for count, slow[:] in rounds:
+            messages = [feature(1, 1, (last + k) % 2) for k in range(count)]
+            last = (await service.publish("t", post(*messages))).last
+        expected = [f"{n}.{k}" for n in range(1, last + 1) for k in ((2,) if (n - 1) % 2 == 0 else (1, 2))]
+        for _ in range(500):
+            if all(len(got) >= len(expected) for got in received):
+                break
+            await asyncio.sleep(0.002)
+        assert received == [expected, expected]
+        assert service.delivered == 2 * len(expected)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await service.stop()
 
     run(work())

@@ -19,7 +19,9 @@ from contrada.matching.store.storage import saved_names
 from contrada.matching.table import ForwardingTable
 from contrada.model import Predicate
 
-FEW_MESSAGES = 1_000  # fewer are matched sooner than further threads wake up
+# Fewer are matched by one thread: to cut them into slices for several costs more than these win. 512 polygons against
+# 100,000 took 2.6 ms by one thread and 3.7 ms by two; the cores are also wanted by whoever runs the broker.
+FEW_MESSAGES = 1_000
 
 
 class Entry(NamedTuple):

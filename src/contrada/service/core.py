@@ -91,6 +91,7 @@ class Core:
         self.last = 0 if newest is None else newest.sequence
         self.at = 0 if newest is None else newest.at  # the latest time that was given out
         self.total = 0 if newest is None else newest.total
+        self._oldest: tuple[int, int] | None = None  # time and total of the oldest message that is kept, once known
         self._recent = RecentIds(window, store.ids(window))
         self._brokers = _restored_brokers(store, window, tables)
         self._reader = BodyReader(vertices=vertices)
@@ -245,6 +246,14 @@ class Core:
 
     # --- retention ---
 
+    def retain(self, age: int, size: int, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> None:
+        """Remove messages older than `age`, and those before the latest `size` bytes; see `trim`."""
+        at, total = self.now() - age, self.total - size
+        if self._oldest is None:
+            self._oldest = next(((one.at, one.total) for one in store.messages(store.span().oldest, 1)), None)
+        if self._oldest is not None and (self._oldest[0] < at or self._oldest[1] <= total):
+            self.trim(max(store.first_at(at), store.first_with_total(total)), store, sent, change)
+
     def trim(self, bound: int, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> None:
         """Remove messages before a sequence number, but not the last one; count the events that nobody had.
 
@@ -254,6 +263,7 @@ class Core:
         bound = min(bound, self.last, oldest + TRIM_ROWS)
         if bound <= oldest:
             return
+        self._oldest = None
         gone: defaultdict[int, list[Position]] = defaultdict(list)
         for sequence, data in store.matches(oldest, bound):
             for number in unpack_matches(data).tolist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
 from time import perf_counter, time_ns
@@ -15,6 +16,7 @@ from contrada.service.store.message_store import MessageStore, StoreChange, Stor
 
 GROUP_COMMANDS = 1_024  # in one transaction, at most
 GROUP_BYTES = 8 << 20  # of bodies in one transaction; one command alone may have more
+DURATIONS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)  # seconds
 PROBE = "probe"  # kind of a record that is written to find out whether the store takes anything again
 
 Work: TypeAlias = Callable[[Core, StoreChange], Any]
@@ -55,12 +57,31 @@ class Committed(NamedTuple):
     times: GroupTimes | None = None
 
 
-class EngineWork:
-    """How much an engine has done: groups of commands, and the seconds that it took to match and to commit them."""
+class Durations:
+    """How long something took each time: `counts[k]` times at most `DURATIONS[k]` seconds but above those before.
+
+    >>> durations = Durations()
+    >>> durations.add(0.0007)
+    >>> durations.add(60.0)
+    >>> durations.counts[:4], durations.counts[-1], durations.total
+    ([0, 0, 0, 1], 1, 60.0007)
+    """
 
     def __init__(self) -> None:
-        self.groups = 0
-        self.match_seconds = self.commit_seconds = 0.0
+        self.counts = [0] * (len(DURATIONS) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one time."""
+        self.counts[bisect_left(DURATIONS, seconds)] += 1
+        self.total += seconds
+
+
+class EngineWork:
+    """How much an engine has done: the seconds that it took to match the posts of a group, and to commit a group."""
+
+    def __init__(self) -> None:
+        self.match, self.commit = Durations(), Durations()
 
 
 class Engine:
@@ -154,14 +175,13 @@ class Engine:
                 posts = [(task.tenant, task.post) for task in group if task.post is not None]
                 start = perf_counter()
                 found, delivered = self.core.publish(posts, change)
-                self.done.match_seconds += perf_counter() - start
+                self.done.match.add(perf_counter() - start)
                 answers += zip((task.ticket for task in group), found, strict=True)
                 deliveries += delivered
             start, matched = perf_counter(), time_ns()
             if change:
                 self._store.write(change)
-            self.done.commit_seconds += perf_counter() - start
-            self.done.groups += 1
+                self.done.commit.add(perf_counter() - start)
         except StoreError as error:
             self._fault = error
             return self._failed(tasks, error)

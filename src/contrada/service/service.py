@@ -160,8 +160,16 @@ class Service:
                 watch(committed.times)
 
     async def _do(self, work: Work) -> Any:
+        return await self._answer(self._engine.do, work)
+
+    async def _answer(
+        self, ask: Callable[..., None], *arguments: Any, watch: Callable[[GroupTimes], None] | None = None
+    ) -> Any:
+        """Give the engine a command and return its answer."""
         future = asyncio.get_running_loop().create_future()
-        self._engine.do(future, work)
+        ask(future, *arguments)
+        if watch is not None:
+            self._watches[future] = watch
         try:
             return await future
         finally:
@@ -184,11 +192,7 @@ class Service:
         def work(core: Core, change: StoreChange) -> int | None:
             for (tenant, subscriber, reader), position in acknowledged.items():
                 core.cursors.acknowledge(tenant, subscriber, position, change, reader)
-            kept_from = max(
-                self._store.first_at(core.now() - self._retention.age),
-                self._store.first_with_total(core.total - self._retention.bytes),
-            )
-            core.trim(kept_from, self._store, sent, change)
+            core.retain(self._retention.age, self._retention.bytes, self._store, sent, change)
             return change.trim
 
         try:
@@ -267,14 +271,8 @@ class Service:
 
     async def publish(self, tenant: str, post: Post, watch: Callable[[GroupTimes], None] | None = None) -> Published:
         """Take the messages of a post; `watch` is called with the times of their transaction once it is durable."""
-        future: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
-        self._engine.publish(future, tenant, post)
-        if watch is not None:
-            self._watches[future] = watch
-        try:
-            return await future
-        finally:
-            del future  # it holds an error whose traceback holds this frame
+        found: Published = await self._answer(self._engine.publish, tenant, post, watch=watch)
+        return found
 
     # --- subscriptions ---
 

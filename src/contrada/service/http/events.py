@@ -12,7 +12,7 @@ import msgspec
 
 from contrada.errors import FormatError
 from contrada.service.cursors import Position
-from contrada.service.feeds import Event
+from contrada.service.feeds import Event, EventReader
 from contrada.service.problems import BAD_PARAMETER, Problem
 from contrada.service.service import Service
 
@@ -102,6 +102,14 @@ async def start_of(query: Mapping[str, str], last_id: str | None, service: Servi
     if given[0] == "since":
         return Start(await service.position_at(time_of("since", text)))
     return _from(text, service)
+
+
+async def reader_at(start: Start, tenant: str, subscriber: str, service: Service) -> EventReader:
+    """Return a reader at a start: what the consumer proves to have is acknowledged; one ahead begins at the oldest."""
+    if start.is_proof and start.position is not None:
+        service.note_acknowledged(tenant, subscriber, start.position)
+    position = Position.after_message(service.oldest - 1) if start.is_ahead else start.position
+    return await service.reader(tenant, subscriber, position)
 
 
 def _after(id: str, name: str, service: Service) -> Start:

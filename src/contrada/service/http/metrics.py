@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from time import perf_counter
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from contrada.service.core import Published
+from contrada.service.engine import DURATIONS, Durations
 from contrada.service.service import Service, SubscriberView
 from contrada.service.webhooks import Webhooks
 
@@ -109,6 +113,12 @@ def _gauge(name: str, meaning: str, value: float) -> Metric:
     return GaugeMetricFamily(f"contrada_{name}", meaning, value=value)
 
 
+def _histogram(name: str, meaning: str, durations: Durations) -> Metric:
+    bounds = [*map(floatToGoString, (*DURATIONS, math.inf))]
+    buckets = list(zip(bounds, accumulate(durations.counts), strict=True))
+    return HistogramMetricFamily(f"contrada_{name}", meaning, buckets=buckets, sum_value=durations.total)
+
+
 def _served(service: Service | None) -> Iterator[Metric]:
     if service is None:
         return
@@ -121,12 +131,8 @@ def _served(service: Service | None) -> Iterator[Metric]:
     yield _gauge("oldest_sequence", "Sequence number of the oldest message that is kept.", service.oldest)
     yield _gauge("newest_sequence", "Sequence number of the last message.", service.newest)
     work = service.work
-    yield SummaryMetricFamily(
-        "contrada_match_seconds", "Time to read and match the messages of a group.", work.groups, work.match_seconds
-    )
-    yield SummaryMetricFamily(
-        "contrada_commit_seconds", "Time to write a group durably.", work.groups, work.commit_seconds
-    )
+    yield _histogram("match_seconds", "Time to read and match the messages of a group.", work.match)
+    yield _histogram("commit_seconds", "Time to write a group durably.", work.commit)
 
 
 def _delivered(webhooks: Webhooks) -> Iterator[Metric]:

@@ -13,7 +13,7 @@ import msgspec
 from contrada.service.access.keys import Principal
 from contrada.service.feeds import Event, EventReader, Reset
 from contrada.service.http.context import Context
-from contrada.service.http.events import event_json, start_of
+from contrada.service.http.events import event_json, reader_at, start_of
 from contrada.service.http.faults import problem_from
 from contrada.service.http.frames import (
     AckFrame,
@@ -210,13 +210,9 @@ class Socket:
             raise CONFLICT(f"a socket receives the events of at most {CONSUMERS} subscribers")
         places = {"from": frame.first, "after": frame.after}
         start = await start_of({name: str(value) for name, value in places.items() if value is not None}, None, service)
-        if start.is_proof and start.position is not None:
-            service.note_acknowledged(principal.tenant, name, start.position)
-        position = start.position
         if start.is_ahead:
             await send_text(self._send, _encode(ResetFrame(name, service.oldest)))
-            position = (await start_of({"from": "oldest"}, None, service)).position
-        reader = await service.reader(principal.tenant, name, position)
+        reader = await reader_at(start, principal.tenant, name, service)
         consumer = self._consumers[name] = Consumer(reader, name, frame.credit)
         consumer.task = self._start(self._deliver(name, consumer))
 

@@ -11,7 +11,16 @@ from contrada.errors import ContradaError
 from contrada.service.access.keys import Principal
 from contrada.service.feeds import Event, EventReader, Reset
 from contrada.service.http.context import Context
-from contrada.service.http.events import Start, Writer, cloudevent_json, event_json, number_of, sse_writer, start_of
+from contrada.service.http.events import (
+    Start,
+    Writer,
+    cloudevent_json,
+    event_json,
+    number_of,
+    reader_at,
+    sse_writer,
+    start_of,
+)
 from contrada.service.http.faults import log
 from contrada.service.http.listening import WRITE
 from contrada.service.http.wire import Receive, Scope, Send, check_name, headers_of, query_of, send_answer
@@ -120,8 +129,6 @@ class Streams:
         principal = await self._context.gate.consumer(headers, query, name)
         form, writer = _form(headers.get("accept", "*/*"), query, name)
         start = await start_of(query, headers.get("last-event-id"), service)
-        if start.is_proof and start.position is not None:
-            service.note_acknowledged(principal.tenant, name, start.position)
         with self._context.gate.connection(principal):
             if form == "sse":
                 stream = EventStream(send, scope.get("extensions", {}).get(WRITE), sse_writer(writer))
@@ -134,7 +141,7 @@ class Streams:
     async def _stream(
         self, principal: Principal, name: str, start: Start, receive: Receive, stream: EventStream
     ) -> None:
-        reader = await self._reader(principal, name, start)
+        reader = await reader_at(start, principal.tenant, name, self._context.service)
         task = asyncio.current_task()
         assert task is not None
         try:
@@ -176,11 +183,6 @@ class Streams:
                 writing.add(task := asyncio.create_task(stream.write(b":\n\n")))
                 task.add_done_callback(writing.discard)
 
-    async def _reader(self, principal: Principal, name: str, start: Start) -> EventReader:
-        service = self._context.service
-        position = (await start_of({"from": "oldest"}, None, service)).position if start.is_ahead else start.position
-        return await service.reader(principal.tenant, name, position)
-
     # --- long poll ---
 
     async def _poll(
@@ -198,7 +200,7 @@ class Streams:
         service = self._context.service
         if start.is_ahead:
             raise GONE("no message has reached this place; start again at the oldest", oldest=service.oldest)
-        reader = await service.reader(principal.tenant, name, start.position)
+        reader = await reader_at(start, principal.tenant, name, service)
         try:
             found = await _read_within(reader, limit, wait)
             next_id = reader.position.id
