@@ -161,3 +161,18 @@ def test_an_empty_column():
     kept = sift_column(pa.chunked_array([], pa.binary()), Spatial(buffer=1.0))
     assert (len(kept.wkb), kept.rows.size, kept.rejected) == (0, 0, ())
     assert kept.repaired.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("crs", "to_crs"),
+    [("EPSG:4326", "OGC:CRS84"), ("OGC:CRS84", "OGC:CRS84"), ("OGC:CRS83", "EPSG:4269"), ("EPSG:2193", "EPSG:2193")],
+)
+def test_vertices_stay_as_proj_leaves_them_between_equal_systems(crs, to_crs):
+    rng = np.random.default_rng(7)
+    xy = np.concatenate([rng.uniform(-400, 400, (500, 2)), [[-0.0, 5e-324], [180.0000001, -90.0]]])
+    moved = Spatial(to_crs=to_crs).moved(xy, Crs.of(crs))
+    plain = pyproj.Transformer.from_crs(crs, to_crs, always_xy=True).transform(xy[:, 0], xy[:, 1])
+    assert moved.tobytes() == np.column_stack(plain).tobytes()
+    value = ct.Region.box(10, 20, 11, 21, crs=crs)
+    assert Spatial(to_crs=to_crs).changed(value).crs == to_crs
+    assert Spatial(to_crs=to_crs).changed(value) == value

@@ -21,6 +21,15 @@ def copies(region):
     return [getattr(ct.Region, f"from_{way}")(getattr(region, f"to_{way}")()) for way in ways]
 
 
+@given(st.lists(st.one_of(st.sampled_from([0.0, -3.0, 10.0, 0.05, 20.01, 1e15, 1e16, 5e-5, -1e-7, 100.0]), finite)))
+def test_wkt_has_the_shortest_numbers(numbers):
+    xs = [0.25, *numbers]
+    region = ct.Region.box(0, 0, 1, 1) if len(set(xs)) < 2 else ct.Region.box(min(xs), 0, max(xs), 20)
+    for shell, _ in region.parts:
+        texts = [" ".join(repr(number).removesuffix(".0") for number in vertex) for vertex in shell.tolist()]
+        assert region.to_wkt() == f"POLYGON (({', '.join(texts)}))"
+
+
 @pytest.mark.parametrize(
     "text", [DONUT, TWO_PARTS, "POLYGON ((0.1 0.2, 0.30000000000000004 0.2, 1e-100 7e+99, 0.1 0.2))"]
 )

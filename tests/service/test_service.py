@@ -242,6 +242,68 @@ def test_bytes_bound_the_log_but_the_last_message_stays(tmp_path):
     run(work())
 
 
+def test_subscribers_of_whom_nothing_is_kept_are_forgotten_and_come_back_whole(tmp_path):
+    async def work() -> None:
+        store = SqliteStore(tmp_path)
+        service = await started(store, retention=Retention(bytes=1))
+        numbers = set()
+        for turn in range(3):
+            for name in ("ann", "bob"):
+                found = await service.put("t", f"{name} {turn}", NewSubscription(name, "severity >= 1"))
+                numbers.add(found.number)
+            following = await service.reader("t", "bob", Position.after_message(service.newest))
+            await service.publish("t", post(feature(0, 0, 3)))
+            for name in ("ann", "bob"):
+                newest = f"{service.newest}.{2 * turn + 1 + (name == 'bob')}"
+                assert await everything(service, "t", name, service.newest) == [(newest, f"{name} {turn}")]
+                await service.delete("t", f"{name} {turn}")
+            for _ in range(3):
+                await service.publish("t", post(feature(0, 0, 3)))
+                await service.tick()
+            # The last number of all is kept so that none comes back; a reader keeps its subscriber.
+            assert service.subscribers("t") == [("t", "bob")]
+            following.close()
+        assert numbers == {1, 2, 3, 4, 5, 6}
+        await service.put("t", "other", NewSubscription("cid", "severity >= 9"))
+        for _ in range(3):
+            await service.publish("t", post(feature(0, 0, 3)))
+            await service.tick()
+        assert service.subscribers() == [("t", "cid")]
+        (await service.reader("t", "eve", None)).close()
+        assert service.subscribers() == [("t", "cid")]
+        await service.stop()
+
+    run(work())
+
+
+def test_a_page_of_events_is_bounded_by_bytes_and_no_event_is_left_out(tmp_path):
+    sizes = [10, 2_000, 10, 3_000, 10, 10, 5_000]
+
+    async def pages(service: Service) -> list[list[str]]:
+        reader, found = await service.reader("t", "ann", Position(0, 0)), []
+        while events := await reader.read(wait=False, most=4_000):
+            assert not isinstance(events, Reset)
+            found.append([event.position.id for event in events])
+        reader.close()
+        return found
+
+    async def work() -> None:
+        expected = [["1.1", "2.1", "3.1"], ["4.1", "5.1", "6.1"], ["7.1"]]
+        service = await started(SqliteStore(tmp_path))
+        await service.put("t", "k", NewSubscription("ann", "severity >= 1"))
+        for size in sizes:
+            await service.publish("t", post({"severity": 1, "text": "x" * size}))
+        assert await pages(service) == expected  # bodies from memory
+        await service.stop()
+        service = await started(SqliteStore(tmp_path))
+        assert await pages(service) == expected  # bodies from the store
+        await service.publish("t", post({"severity": 1, "text": ""}))
+        assert await pages(service) == [*expected, ["8.1"]]
+        await service.stop()
+
+    run(work())
+
+
 def test_a_reader_far_behind_reads_the_store_and_then_follows(tmp_path):
     async def work() -> None:
         service = await started(SqliteStore(tmp_path))

@@ -61,6 +61,7 @@ def test_messages_come_back_as_they_were(store):
     assert store.newest() == given[-1]
     assert store.span() == Span(1, 4)
     assert store.bodies([1, 3, 9]) == {one.sequence: StoredBody(one.at, one.format, one.body) for one in given[::2][:2]}
+    assert store.sizes([1, 2, 4, 9]) == {1: 0, 2: 256, 4: 3 << 20}
     assert all(type(found) is StoredMessage for found in store.messages(1, 10))
 
 
@@ -165,6 +166,15 @@ def test_the_last_of_several_changes_to_a_record_counts(store):
     again = [("k", "a", b"1"), ("k", "a", b"2"), ("k", "b", b"1"), ("k", "b", None), ("k", "c", None), ("k", "c", b"3")]
     store.write(StoreChange(records=again))
     assert list(store.records("k")) == [("a", b"2"), ("c", b"3")]
+
+
+def test_records_are_chosen_by_name(store):
+    put(store, "k", [*AWKWARD, *map(str, range(1_200))])
+    put(store, "other", ["a"])
+    assert store.chosen("k", []) == {}
+    assert store.chosen("k", ["none", "a"]) == {"a": b"a"}
+    wanted = [*AWKWARD, *map(str, range(600, 2_000))]
+    assert store.chosen("k", wanted) == {name: name.encode() for name in [*AWKWARD, *map(str, range(600, 1_200))]}
 
 
 def test_names_are_ordered_by_code_points(store):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+import threading
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -47,7 +49,10 @@ class NumberOwner(NamedTuple):
 
 
 class FeedPlaces:
-    """Places of subscribers, which stay the same while a process runs, also when a catalog is loaded again.
+    """Places of subscribers, which stay the same while anything refers to them, also when a catalog is loaded again.
+
+    A place is forgotten when no subscription of a kept message and no reader is left, and is never used again. The
+    engine and the event loop use places at once.
 
     >>> places = FeedPlaces()
     >>> places.of("t", "ann"), places.of("t", "bob"), places.of("t", "ann"), places.known("u", "ann")
@@ -55,26 +60,72 @@ class FeedPlaces:
     """
 
     def __init__(self) -> None:
-        self.names: list[tuple[str, str]] = []  # tenant and subscriber, by place
+        self._lock = threading.Lock()
+        self._next = 0
+        self._names: dict[int, tuple[str, str]] = {}  # tenant and subscriber, by place
         self._places: dict[tuple[str, str], int] = {}
+        self._owned: set[int] = set()
+        self._readers: defaultdict[int, int] = defaultdict(int)
 
     def of(self, tenant: str, subscriber: str) -> int:
-        """Return the place of a subscriber, a new one for a new subscriber."""
-        place = self._places.get((tenant, subscriber))
-        if place is None:
-            place = self._places[tenant, subscriber] = len(self.names)
-            self.names.append((tenant, subscriber))
-        return place
+        """Return the place of a subscriber, a new one for a new subscriber; subscriptions own it."""
+        with self._lock:
+            place = self._place(tenant, subscriber)
+            self._owned.add(place)
+            return place
+
+    def enter(self, tenant: str, subscriber: str) -> int:
+        """Return the place of a subscriber, a new one for a new subscriber, for a reader, which leaves it later."""
+        with self._lock:
+            place = self._place(tenant, subscriber)
+            self._readers[place] += 1
+            return place
+
+    def leave(self, place: int) -> None:
+        """Count a reader out."""
+        with self._lock:
+            self._readers[place] -= 1
+            if not self._readers[place]:
+                del self._readers[place]
+                self._forget_unused(place)
+
+    def disown(self, place: int) -> None:
+        """No subscription of a kept message has this place any more."""
+        with self._lock:
+            self._owned.discard(place)
+            self._forget_unused(place)
 
     def known(self, tenant: str, subscriber: str) -> int | None:
-        """Return the place of a subscriber that was ever seen; None for others."""
+        """Return the place of a subscriber; None for those that have none."""
         return self._places.get((tenant, subscriber))
+
+    def name(self, place: int) -> tuple[str, str] | None:
+        """Return the tenant and subscriber of a place; None if it was forgotten."""
+        return self._names.get(place)
+
+    def items(self) -> list[tuple[int, tuple[str, str]]]:
+        """Return places with their tenants and subscribers."""
+        with self._lock:
+            return list(self._names.items())
+
+    def _place(self, tenant: str, subscriber: str) -> int:
+        place = self._places.get((tenant, subscriber))
+        if place is None:
+            place = self._places[tenant, subscriber] = self._next
+            self._names[place] = tenant, subscriber
+            self._next += 1
+        return place
+
+    def _forget_unused(self, place: int) -> None:
+        if place not in self._owned and place not in self._readers:
+            del self._places[self._names.pop(place)]
 
 
 class Catalog:
     """Subscriptions and subscribers. A number is never used again, so that an old event keeps its id.
 
-    Only the engine changes a catalog. Others may look up owners by number, which are only ever added.
+    Only the engine changes a catalog. Others may look up owners by number: one goes when no message that is kept has
+    its number.
     """
 
     def __init__(self, feeds: FeedPlaces) -> None:
@@ -82,6 +133,8 @@ class Catalog:
         self.feeds = feeds
         self._live: dict[tuple[str, str], Definition] = {}  # by tenant and key
         self._counts: dict[str, int] = {}  # by tenant
+        self._numbers: Counter[int] = Counter()  # with an owner, by feed
+        self._vacant: list[int] = []  # feeds that had no number after the last time that some were forgotten
         self._retired: dict[int, int] = {}  # last sequence numbers, by number
         self._expiries: list[tuple[int, str, str]] = []
 
@@ -148,9 +201,11 @@ class Catalog:
 
     def forget_before(self, oldest: int, change: StoreChange) -> None:
         """Forget removed subscriptions of which no message is kept; the last number is kept so that none comes back."""
+        self._disown_vacant()
         last = len(self.owners) - 1
         for number in [number for number, until in self._retired.items() if until < oldest and number != last]:
             del self._retired[number]
+            self._disown(number)
             change.records.append((RETIRED, str(number), None))
 
     def expired(self, now: int) -> Iterator[tuple[str, str]]:
@@ -172,4 +227,20 @@ class Catalog:
     def _own(self, number: int, feed: int, key: str) -> None:
         if number >= len(self.owners):
             self.owners += [None] * (number + 1 - len(self.owners))
+        self._numbers[feed] += self.owners[number] is None
         self.owners[number] = NumberOwner(feed, key)
+
+    def _disown(self, number: int) -> None:
+        owner = self.owners[number]
+        assert owner is not None
+        self.owners[number] = None
+        self._numbers[owner.feed] -= 1
+        self._vacant.append(owner.feed)
+
+    def _disown_vacant(self) -> None:
+        # Not at once: if the change that forgets numbers cannot be written, a reloaded catalog needs the places again.
+        for feed in set(self._vacant):
+            if not self._numbers[feed]:
+                del self._numbers[feed]
+                self.feeds.disown(feed)
+        self._vacant = []

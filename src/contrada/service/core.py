@@ -276,7 +276,9 @@ class Core:
         change.trim = bound
 
     def _count_dropped(self, feed: int, gone: list[Position], sent: int, change: StoreChange) -> None:
-        tenant, subscriber = self.catalog.feeds.names[feed]
+        name = self.catalog.feeds.name(feed)
+        assert name is not None  # a number of the messages that are removed now has it
+        tenant, subscriber = name
         for reader in {"", *self.cursors.readers(tenant, subscriber)}:
             cursor = self.cursors.get(tenant, subscriber, reader)
             had = max(cursor.position, Position.after_message(sent)) if reader == "" else cursor.position

@@ -8,17 +8,20 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
+from math import inf
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.service.catalog import Catalog
+from contrada.service.catalog import Catalog, FeedPlaces
 from contrada.service.core import Delivery
 from contrada.service.cursors import LAST_NUMBER, Position
 from contrada.service.matches import unpack_matches
-from contrada.service.store.message_store import MessageStore
+from contrada.service.store.message_store import MessageStore, StoredBody
 
+PAGE_BYTES = 4 << 20  # of the bodies of events that are read together
 PAGE_MESSAGES = 1_024  # whose match lists are read together
 KEPT_PAGES = 64
 TAIL_EVENTS = 1_024  # kept in memory for a subscriber with readers; those further behind read the store
@@ -200,9 +203,11 @@ class Feeds:
         for place, events in fresh.items():
             self.delivered += feeds[place].push(events)
 
-    def trimmed(self, oldest: int) -> None:
-        """Forget messages before a sequence number."""
+    def trimmed(self, oldest: int, places: FeedPlaces) -> None:
+        """Forget messages before a sequence number, and feeds that have no place any more."""
         self.oldest = oldest
+        for place in [place for place in self._sent if places.name(place) is None]:
+            del self._sent[place]
         for page in [page for page in self._pages if (page + 1) * PAGE_MESSAGES <= oldest]:
             del self._pages[page]
 
@@ -254,14 +259,25 @@ class Feeds:
         feed = self._feeds.get(place)
         return 0 if feed is None else feed.readers
 
-    async def bodies(self, sequences: Iterable[int]) -> dict[int, bytes]:
-        """Return the bodies of messages that are kept."""
-        found = {sequence: self._bodies.get(sequence) for sequence in sequences}
+    async def fetch(self, positions: list[Position], most: int) -> tuple[list[Position], dict[int, bytes]]:
+        """Return the bodies of events, and the events that they are for: the first ones, with at most `most` bytes.
+
+        At least one event is returned. A message without a body is not kept any more.
+        """
+        found = {sequence: self._bodies.get(sequence) for sequence, _ in positions}
         missing = [sequence for sequence, body in found.items() if body is None]
-        if missing:
-            stored = await self._in_thread(self._store.bodies, missing)
-            found |= {sequence: one.body for sequence, one in stored.items()}
-        return {sequence: body for sequence, body in found.items() if body is not None}
+        stored, end = await self._in_thread(self._read_bodies, missing, most)
+        found |= {sequence: one.body for sequence, one in stored.items()}
+        bodies = {sequence: body for sequence, body in found.items() if body is not None}
+        return [position for position in positions if position.sequence < end], bodies
+
+    def _read_bodies(self, sequences: list[int], most: int) -> tuple[dict[int, StoredBody], float]:
+        """Return the first bodies of rising messages, and the message before which all were read."""
+        sizes = sorted(self._store.sizes(sequences).items())
+        totals = list(accumulate(size for _, size in sizes))
+        count = max(bisect_right(totals, most), 1)
+        end = sizes[count][0] if count < len(sizes) else inf
+        return self._store.bodies([sequence for sequence, _ in sizes[:count]]), end
 
     def events(self, positions: Sequence[Position], bodies: dict[int, bytes]) -> list[Event]:
         """Return events in full; those whose message is gone are left out."""
@@ -296,10 +312,17 @@ class Feeds:
 class EventReader:
     """Reads the events of one subscriber in order, from a place on."""
 
-    __slots__ = ("_feed", "_feeds", "_lost", "position", "sink", "waiter")
+    __slots__ = ("_closed", "_feed", "_feeds", "_lost", "position", "sink", "waiter")
 
-    def __init__(self, feeds: Feeds, place: int, position: Position, lost: Callable[[], Position]) -> None:
-        self._feeds, self._lost = feeds, lost
+    def __init__(
+        self,
+        feeds: Feeds,
+        place: int,
+        position: Position,
+        lost: Callable[[], Position],
+        closed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._feeds, self._lost, self._closed = feeds, lost, closed
         self._feed = feeds.attach(place)
         self.position = position
         self.sink: Sink = _refuse  # of events that are pushed
@@ -308,6 +331,7 @@ class EventReader:
     def close(self) -> None:
         """End reading; once."""
         self._feeds.detach(self._feed)
+        self._closed()
 
     @property
     def is_caught_up(self) -> bool:
@@ -330,8 +354,11 @@ class EventReader:
         self._feed.sent = max(self._feed.sent, position.sequence)
         self._feeds.delivered += count
 
-    async def read(self, limit: int = 256, wait: bool = True) -> list[Event] | Reset:
-        """Return the next events, at least one unless `wait` is False; Reset if events are gone."""
+    async def read(self, limit: int = 256, wait: bool = True, most: int = PAGE_BYTES) -> list[Event] | Reset:
+        """Return the next events, at least one unless `wait` is False; Reset if events are gone.
+
+        At most `limit` events are returned, and of several no more than `most` bytes.
+        """
         while True:
             if self.position < (lost := self._lost()):
                 # `oldest` moves when the removal is committed, `lost` before that: a reader that went on at `oldest`
@@ -352,7 +379,9 @@ class EventReader:
                     continue
             bodies = self._feeds.cached(positions)
             if bodies is None:
-                bodies = await self._feeds.bodies({sequence for sequence, _ in positions})
+                positions, bodies = await self._feeds.fetch(positions, most)
+            totals = accumulate(len(bodies.get(sequence, b"")) for sequence, _ in positions)
+            positions = positions[: max(bisect_right(list(totals), most), 1)]
             events = self._feeds.events(positions, bodies)
             self._note_handed(positions[-1], len(events))
             if events:

@@ -202,7 +202,7 @@ class Service:
                 self.note_acknowledged(tenant, subscriber, position, reader)
             raise
         if oldest is not None:
-            self._feeds.trimmed(oldest)
+            self._feeds.trimmed(oldest, self._places)
 
     async def save_tables(self, is_last: bool = False) -> None:
         """Save the tables that have changed much since they were saved; the last time all that have changed."""
@@ -366,12 +366,14 @@ class Service:
 
         The caller closes it. A place that the caller had from us proves that it received what comes before.
         """
-        place = self._places.known(tenant, subscriber)
-        if place is None:
-            place = await self._do(lambda core, change: self._places.of(tenant, subscriber))
+        place = self._places.enter(tenant, subscriber)
         start = self.cursor(tenant, subscriber, reader).position if position is None else position
         return EventReader(
-            self._feeds, place, start, lambda: self._engine.core.cursors.get(tenant, subscriber, reader).lost_position
+            self._feeds,
+            place,
+            start,
+            lambda: self._engine.core.cursors.get(tenant, subscriber, reader).lost_position,
+            lambda: self._places.leave(place),
         )
 
     async def position_at(self, at: int) -> Position:
@@ -413,8 +415,8 @@ class Service:
     # --- subscribers and the past ---
 
     def subscribers(self, tenant: str | None = None) -> list[tuple[str, str]]:
-        """Return tenants and subscribers that have or had subscriptions or readers, in order."""
-        return sorted(one for one in list(self._places.names) if tenant in (None, one[0]))
+        """Return tenants and subscribers that have subscriptions, readers or messages that are kept, in order."""
+        return sorted(one for _, one in self._places.items() if tenant in (None, one[0]))
 
     async def subscriber(self, tenant: str, name: str, pages: int = 1 << 40) -> SubscriberView:
         """Return how far a subscriber is; its oldest event is looked for on so many pages of the log."""
@@ -435,9 +437,7 @@ class Service:
         """Return the tenants and subscribers whose delivered events end earliest."""
         sent = self._feeds.sent()
         cursors = {key[:2]: cursor.sequence for key, cursor in self._engine.core.cursors.items() if not key[2]}
-        places = [
-            (max(cursors.get(one, 0), sent.get(place, 0)), one) for place, one in enumerate(list(self._places.names))
-        ]
+        places = [(max(cursors.get(one, 0), sent.get(place, 0)), one) for place, one in self._places.items()]
         return [one for _, one in heapq.nsmallest(count, places)]
 
     async def history(self, first: int, limit: int) -> Sequence[StoredMessage]:

@@ -103,6 +103,9 @@ class MessageStore(Protocol):
     def bodies(self, sequences: Collection[int]) -> dict[int, StoredBody]:
         """Return the bodies of messages that are kept."""
 
+    def sizes(self, sequences: Collection[int]) -> dict[int, int]:
+        """Return the bytes of the bodies of messages that are kept."""
+
     def messages(self, first: int, limit: int) -> Sequence[StoredMessage]:
         """Return up to `limit` messages from a sequence number on."""
 

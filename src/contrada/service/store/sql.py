@@ -137,6 +137,13 @@ class SqlStore:
             found.update({sequence: StoredBody(*rest) for sequence, *rest in self._rows(query, *part)})
         return found
 
+    def sizes(self, sequences: Collection[int]) -> dict[int, int]:
+        """Return the bytes of bodies."""
+        found: dict[int, int] = {}
+        for part, marks in _parts([_bounded(sequence) for sequence in sequences]):
+            found.update(self._rows(f"SELECT sequence, length(body) FROM messages WHERE sequence IN ({marks})", *part))
+        return found
+
     def messages(self, first: int, limit: int) -> Sequence[StoredMessage]:
         """Return messages from a sequence number on."""
         query = f"SELECT {COLUMNS} FROM messages WHERE sequence >= ? ORDER BY sequence LIMIT ?"
