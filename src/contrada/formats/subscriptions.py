@@ -138,15 +138,17 @@ def _read_columns(
 
     With `to_crs`, that is so for rows that are rejected, regions in another CRS, and points.
     """
-    if to_crs is None:
-        return whole_table(source, format, columns, patterns, key, subscriber)
     start = source.tell() if isinstance(source, io.BytesIO) else 0
     try:
         found = whole_table(source, format, columns, patterns, key, subscriber)
     except FormatError:
+        if to_crs is None:
+            raise
         found = None
     if isinstance(source, io.BytesIO):
         source.seek(start)
+    if to_crs is None:
+        return found
     if found is None or found.rejected:
         return None
     read = [part.column for parts in found.read.values() for part in parts]
