@@ -90,7 +90,7 @@ def segments(header, claims, signature=b"") -> bytes:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_tokens_with_our_algorithms_are_taken(algorithm):
     verifier = verifier_of(*map(key_for, ALGORITHMS))
-    expected = Principal("acme", frozenset({"publish", "subscribe"}), "jwt:ann")
+    expected = Principal("acme", frozenset({"publish", "subscribe"}), "jwt:ann", NOW + 605)
     assert check(verifier, token_of(algorithm=algorithm)) == expected
 
 

@@ -15,7 +15,7 @@ from joserfc.errors import ExpiredTokenError, JoseError
 from joserfc.jws import JWSRegistry
 from joserfc.jwt import JWTClaimsRegistry
 
-from contrada.service.access.keys import MAX_PRESENTED, SCOPES, Principal, digest_of, is_name
+from contrada.service.access.keys import JWT_PREFIX, MAX_PRESENTED, SCOPES, Principal, digest_of, is_name
 from contrada.service.access.provider_keys import PAUSE, Key, ProviderKeys, key_reader
 from contrada.service.problems import FORBIDDEN, UNAUTHORIZED, Problem
 from contrada.service.settings import JwtSettings
@@ -23,6 +23,7 @@ from contrada.service.settings import JwtSettings
 # Algorithm: the type of its keys. RFC 9864 calls EdDSA with curve 25519 Ed25519.
 ALGORITHMS = {"RS256": "RSA", "ES256": "EC", "EdDSA": "OKP", "Ed25519": "OKP"}
 CACHED_TOKENS = 10_000
+NEVER = 1e12  # seconds since 1970; a later end may be too large for a float
 
 
 class TokenHeader(msgspec.Struct):
@@ -100,7 +101,9 @@ class JwtVerifier:
         given = _claim(claims, settings.scopes_claim)
         listed = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
         scopes = frozenset(scope for scope in SCOPES if f"{settings.scope_prefix}{scope}" in listed)
-        return Principal(str(tenant), scopes, f"jwt:{claims['sub']}")
+        return Principal(
+            str(tenant), scopes, f"{JWT_PREFIX}{claims['sub']}", min(claims["exp"], NEVER) + settings.leeway
+        )
 
     def _remember(self, digest: bytes, expires: float, principal: Principal) -> None:
         if self._version != self._keys.version:

@@ -18,6 +18,7 @@ from contrada.service.problems import BAD_PARAMETER, FORBIDDEN, KEY_IN_USE, NOT_
 
 KEY_PREFIX = "ctr_"
 KEY_BYTES = 32
+JWT_PREFIX = "jwt:"  # of the names of those who present tokens of an identity provider
 MAX_PRESENTED = 8_192  # bytes of a key or token in a header; longer ones are unknown without being hashed
 MAX_NAME = 255  # characters in the name of a tenant or key, as in the subject of an OpenID Connect token
 
@@ -27,11 +28,16 @@ SCOPES = ("publish", "subscribe", "admin")
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """The holder of a key or token: its tenant, what it may do, and the name for logs and rates."""
+    """The holder of a key or token: its tenant, what it may do, and the name of the key for logs and rates.
+
+    What it has opened ends at `expires` (seconds since 1970). The holder of a stream token has the name and the end of
+    the key that made the token.
+    """
 
     tenant: str
     scopes: frozenset[str]
     name: str
+    expires: float | None = None
 
     def require(self, scope: str) -> None:
         """Raise a Problem (403) if the principal lacks a scope.
@@ -136,7 +142,7 @@ class KeyRing:
         if record.digest in self._by_digest:
             raise KEY_IN_USE("this key is in use under another name", attribute="key")
         self._by_name[record.tenant, record.name] = record
-        self._by_digest[record.digest] = record, Principal(record.tenant, record.scopes, record.name)
+        self._by_digest[record.digest] = record, Principal(record.tenant, record.scopes, record.name, record.expires)
 
     def revoke(self, tenant: str, name: str) -> KeyRecord:
         """Remove a key and return its record; raise a Problem (404) if the tenant has none of this name."""
@@ -145,6 +151,11 @@ class KeyRing:
             raise NOT_FOUND(f"tenant {tenant!r} has no key named {name!r}")
         del self._by_digest[record.digest]
         return record
+
+    def is_valid(self, tenant: str, name: str, now: float) -> bool:
+        """Return True if a tenant has a key of this name that has not expired."""
+        record = self._by_name.get((tenant, name))
+        return record is not None and (record.expires is None or now < record.expires)
 
     def records(self, tenant: str | None = None) -> list[KeyRecord]:
         """Return the records of a tenant, or all of them, by tenant and name."""

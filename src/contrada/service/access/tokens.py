@@ -25,11 +25,16 @@ PURPOSE = b"contrada stream token 1\n"
 
 
 class StreamGrant(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a token allows: to open the stream of a subscriber before `expires` (seconds since 1970, UTC)."""
+    """What a token allows: to open the stream of a subscriber before `expires` (seconds since 1970, UTC).
+
+    The key that made it has the name `key`; a stream that the token opened ends with that key, at `key_expires`.
+    """
 
     tenant: str
     subscriber: str
     expires: float
+    key: str = ""
+    key_expires: float | None = None
 
 
 class StreamTokens:
@@ -50,9 +55,9 @@ class StreamTokens:
             raise ValueError(f"the secret of stream tokens needs {SECRET_BYTES} bytes, got {len(self._secret)}")
         self._seconds = seconds
 
-    def issue(self, tenant: str, subscriber: str, now: float) -> str:
+    def issue(self, tenant: str, subscriber: str, now: float, key: str = "", key_expires: float | None = None) -> str:
         """Return a token with which the stream of a subscriber can be opened until `seconds` after `now`."""
-        payload = msgspec.json.encode(StreamGrant(tenant, subscriber, now + self._seconds))
+        payload = msgspec.json.encode(StreamGrant(tenant, subscriber, now + self._seconds, key, key_expires))
         return f"{TOKEN_PREFIX}{_text(payload)}.{_text(self._sign(payload))}"
 
     def check(self, token: str, subscriber: str, now: float) -> StreamGrant:

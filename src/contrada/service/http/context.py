@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 
+from contrada.service.access.open_streams import LOOK_SECONDS, OpenStreams
 from contrada.service.http.gate import Gate
 from contrada.service.http.metrics import Metrics
 from contrada.service.http.tracing import open_tracer
@@ -22,7 +22,14 @@ Clock = Callable[[], float]  # seconds since 1970
 class Context:
     """The service, webhooks, settings, the gate, metrics and traces; a service is there once it has started."""
 
-    def __init__(self, settings: Settings, *, keep_alive: float = KEEP_ALIVE_SECONDS, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        keep_alive: float = KEEP_ALIVE_SECONDS,
+        look: float = LOOK_SECONDS,
+        clock: Clock = time.time,
+    ) -> None:
         self.settings, self.keep_alive = settings, keep_alive
         self.tracer = open_tracer(settings.telemetry)
         self.gate = Gate(settings, clock)
@@ -32,7 +39,7 @@ class Context:
         self.stage = "starting"
         self._service: Service | None = None
         self.started_webhooks: Webhooks | None = None
-        self.tasks: set[asyncio.Task[None]] = set()  # of streams and sockets, which end when the server stops
+        self.streams = OpenStreams(clock, look)
 
     @property
     def service(self) -> Service:
@@ -65,8 +72,4 @@ class Context:
     async def end_streams(self) -> None:
         """End all streams and refuse new ones."""
         self.is_stopping = True
-        tasks = list(self.tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=5)
+        await self.streams.end_all()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
-from contrada.service.access.keys import KeyRing, Principal, bearer
+from contrada.service.access.keys import JWT_PREFIX, KeyRing, Principal, bearer
 from contrada.service.access.rates import OpenConnections, Rates
 from contrada.service.access.tokens import StreamTokens
 from contrada.service.clocks import SteadyClock
@@ -61,7 +61,11 @@ class Gate:
     def token_holder(self, token: str, subscriber: str) -> Principal:
         """Return who presents a stream token of a subscriber."""
         grant = self.tokens.check(token, subscriber, self.steady())
-        return Principal(grant.tenant, frozenset(("subscribe",)), f"stream token of {subscriber}")
+        is_ended = grant.key_expires is not None and grant.key_expires <= self.clock()
+        is_key = not grant.key.startswith(JWT_PREFIX)
+        if is_ended or (is_key and not self.ring.is_valid(grant.tenant, grant.key, self.clock())):
+            raise UNAUTHORIZED("the key that made the stream token has expired or was revoked")
+        return Principal(grant.tenant, frozenset(("subscribe",)), grant.key, grant.key_expires)
 
     def connection(self, principal: Principal) -> AbstractContextManager[None]:
         """Count an open stream while a block runs."""

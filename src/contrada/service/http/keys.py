@@ -68,7 +68,7 @@ async def list_keys(call: Call) -> Reply:
 
 
 async def revoke_key(call: Call) -> Reply:
-    """Revoke a key; open streams of it go on until they are closed."""
+    """Revoke a key, and close the streams and sockets that were opened with it or with tokens that it made."""
     tenant, name = check_name("tenant", call.path["tenant"]), check_name("name", call.path["name"])
     if (tenant, name) == (call.tenant, call.principal.name):
         raise CONFLICT("a key cannot revoke itself")
@@ -80,4 +80,5 @@ async def revoke_key(call: Call) -> Reply:
     except BaseException:
         call.context.gate.ring.add(record)
         raise
+    call.context.streams.end_of_key(tenant, name)
     return Reply(204)

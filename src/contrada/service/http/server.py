@@ -22,6 +22,7 @@ from contrada import __version__
 from contrada.collecting import freeze_live_objects
 from contrada.errors import ContradaError
 from contrada.service.access.addresses import AddressPolicy
+from contrada.service.access.open_streams import LOOK_SECONDS
 from contrada.service.http.application import Application
 from contrada.service.http.context import KEEP_ALIVE_SECONDS, Clock, Context
 from contrada.service.http.keys import load_keys
@@ -171,7 +172,8 @@ def uvicorn_config(application: Any, settings: Settings) -> uvicorn.Config:
 class ServerRun:
     """One run of the server; `context` tells when it is ready.
 
-    `store` opens the store that settings name, `warm` loads kernels, `clock` is the wall clock in seconds.
+    `store` opens the store that settings name, `warm` loads kernels, `clock` is the wall clock in seconds. Streams of
+    keys that have expired are looked for every `look` seconds.
     """
 
     def __init__(
@@ -182,10 +184,11 @@ class ServerRun:
         keep_alive: float = KEEP_ALIVE_SECONDS,
         store: OpenStore = named_store,
         warm: Callable[[], None] = warm_kernels,
+        look: float = LOOK_SECONDS,
         clock: Clock = time.time,
     ) -> None:
         self.settings, self._say, self._open_store, self._warm = settings, say, store, warm
-        self.context = Context(settings, keep_alive=keep_alive, clock=clock)
+        self.context = Context(settings, keep_alive=keep_alive, look=look, clock=clock)
         self.listener = Listener(uvicorn_config(Application(self.context), settings), self.context)
         self.port = settings.server.port  # the one that was taken, once the server runs
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from contrada.service.access.keys import Principal
+from contrada.service.access.open_streams import STOPS
 from contrada.service.feeds import Event, EventReader, Reset
 from contrada.service.http.context import Context
 from contrada.service.http.events import event_json, reader_at, start_of
@@ -276,28 +277,31 @@ class Sockets:
             await _refuse(send, problem)
             return
         await send({"type": "websocket.accept"})
-        task = asyncio.current_task()
-        assert task is not None
-        self._context.tasks.add(task)
+        one = Socket(self._context, self._publisher, scope, receive, send)
+        with self._context.streams.held(principal) as task:
+            await _close(send, await self._end_of(one, principal, task))
+
+    async def _end_of(self, one: Socket, principal: Principal | None, task: asyncio.Task[None]) -> Closed:
+        """Serve a socket; return how it ends."""
         try:
-            await self._serve(Socket(self._context, self._publisher, scope, receive, send), principal)
+            await self._serve(one, principal)
         except Closed as closed:
-            await _close(send, closed)
+            return closed
         except Problem as problem:
-            await _close(send, Closed(TRY_LATER, problem.detail))
+            return Closed(TRY_LATER, problem.detail)
         except asyncio.CancelledError:
             task.uncancel()
-            await _close(send, Closed(GOING_AWAY, "the server stops"))
+            reason = self._context.streams.reason(task) or STOPS
+            return Closed(GOING_AWAY if reason == STOPS else POLICY, reason)
         except OSError:
             pass  # the client has gone
         except Exception as error:
-            await _close(send, Closed(INTERNAL, f"id {problem_from(error).members.get('id')}"))
-        finally:
-            self._context.tasks.discard(task)
+            return Closed(INTERNAL, f"id {problem_from(error).members.get('id')}")
+        return Closed(0)
 
     async def _serve(self, one: Socket, principal: Principal | None) -> None:
         found = await one.hello() if principal is None else principal
-        with self._context.gate.connection(found):
+        with self._context.gate.connection(found), self._context.streams.held(found):
             await one.run(found)
 
 

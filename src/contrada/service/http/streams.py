@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from contrada.errors import ContradaError
 from contrada.service.access.keys import Principal
+from contrada.service.access.open_streams import STOPS
 from contrada.service.feeds import Event, EventReader, Reset
 from contrada.service.http.context import Context
 from contrada.service.http.events import (
@@ -24,7 +25,7 @@ from contrada.service.http.events import (
 from contrada.service.http.faults import log
 from contrada.service.http.listening import WRITE
 from contrada.service.http.wire import Receive, Scope, Send, check_name, headers_of, query_of, send_answer
-from contrada.service.problems import BAD_PARAMETER, GONE, NOT_ACCEPTABLE
+from contrada.service.problems import BAD_PARAMETER, GONE, NOT_ACCEPTABLE, NOT_READY, UNAUTHORIZED
 
 BATCH_JSON = "application/cloudevents-batch+json"
 FIRST_EVENTS, MOST_EVENTS = 16, 256  # that are read together; fewer if messages are large
@@ -113,6 +114,17 @@ def reset_text(reset: Reset) -> bytes:
     return b'event: reset\ndata: {"oldest":%d}\n\n' % reset.oldest
 
 
+def end_text(reason: str) -> bytes:
+    """Return the event that tells why a stream ends; a server that stops leaves a comment, as clients connect again.
+
+    >>> end_text("the key was revoked")
+    b'event: end\\ndata: {"reason":"the key was revoked"}\\n\\n'
+    """
+    if reason == STOPS:
+        return b": %b\n\n" % reason.encode()
+    return b'event: end\ndata: {"reason":"%b"}\n\n' % reason.encode()
+
+
 class Streams:
     """Answers requests for events."""
 
@@ -129,47 +141,49 @@ class Streams:
         principal = await self._context.gate.consumer(headers, query, name)
         form, writer = _form(headers.get("accept", "*/*"), query, name)
         start = await start_of(query, headers.get("last-event-id"), service)
-        with self._context.gate.connection(principal):
+        with self._context.gate.connection(principal), self._context.streams.held(principal) as task:
             if form == "sse":
                 stream = EventStream(send, scope.get("extensions", {}).get(WRITE), sse_writer(writer))
-                await self._stream(principal, name, start, receive, stream)
+                await self._stream(principal, name, start, receive, stream, task)
             else:
-                await self._poll(principal, name, start, writer, query, send, form)
+                await self._poll(principal, name, start, writer, query, send, form, task)
 
     # --- Server-Sent Events ---
 
     async def _stream(
-        self, principal: Principal, name: str, start: Start, receive: Receive, stream: EventStream
+        self,
+        principal: Principal,
+        name: str,
+        start: Start,
+        receive: Receive,
+        stream: EventStream,
+        task: asyncio.Task[None],
     ) -> None:
         reader = await reader_at(start, principal.tenant, name, self._context.service)
-        task = asyncio.current_task()
-        assert task is not None
         try:
             await stream.begin()
             await stream.write(b"retry: %d\n\n" % RETRY_MILLISECONDS)
             if start.is_ahead:
                 await stream.write(reset_text(Reset(self._context.service.oldest)))
-            self._enter(stream, task)
+            self._enter(stream)
             watcher = asyncio.create_task(_cancel_when_gone(receive, task))
             try:
                 await stream.run(reader)
             finally:
                 watcher.cancel()
         except asyncio.CancelledError:
-            task.uncancel()  # the client has gone, or the server stops
-            if self._context.is_stopping:
-                await stream.write(b": the server stops\n\n", is_last=True)
+            task.uncancel()  # the client has gone, or the server ends the stream
+            if (reason := self._context.streams.reason(task)) is not None:
+                await stream.write(end_text(reason), is_last=True)
         except ContradaError as error:  # the answer has begun: the client connects again and hears of it then
             log.error("a stream ended: %s", error)
             await stream.write(b": the server cannot read its store\n\n", is_last=True)
         finally:
             self._open.discard(stream)
-            self._context.tasks.discard(task)
             reader.close()
 
-    def _enter(self, stream: EventStream, task: asyncio.Task[None]) -> None:
+    def _enter(self, stream: EventStream) -> None:
         self._open.add(stream)
-        self._context.tasks.add(task)
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep_alive())
 
@@ -194,6 +208,7 @@ class Streams:
         query: Mapping[str, str],
         send: Send,
         form: str,
+        task: asyncio.Task[None],
     ) -> None:
         wait = number_of(query, "wait", POLL_SECONDS, 0, MOST_POLL_SECONDS)
         limit = int(number_of(query, "limit", POLL_EVENTS, 1, MOST_POLL_EVENTS))
@@ -204,6 +219,12 @@ class Streams:
         try:
             found = await _read_within(reader, limit, wait)
             next_id = reader.position.id
+        except asyncio.CancelledError:
+            reason = self._context.streams.reason(task)
+            if reason is None:
+                raise
+            task.uncancel()
+            raise NOT_READY(reason, retry_after=1) if reason == STOPS else UNAUTHORIZED(reason) from None
         finally:
             reader.close()
         if isinstance(found, Reset):

@@ -54,6 +54,7 @@ async def acknowledge(call: Call) -> Reply:
 async def make_token(call: Call) -> Reply:
     """Return a stream token."""
     name = check_name("subscriber", call.path["name"])
-    token = call.context.gate.tokens.issue(call.tenant, name, call.context.gate.steady())
+    gate, holder = call.context.gate, call.principal
+    token = gate.tokens.issue(call.tenant, name, gate.steady(), holder.name, holder.expires)
     url = f"/subscribers/{quote(name, safe='')}/events?token={token}"
     return Reply(201, StreamToken(token, call.context.settings.access.stream_token_seconds, url))
