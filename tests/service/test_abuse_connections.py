@@ -117,6 +117,24 @@ def test_a_head_that_goes_on_and_on_is_answered_with_431(server):
     assert talk(server, kept).startswith(b"HTTP/1.1 200 ")
 
 
+def test_answers_come_whole_after_100_continue_one_after_another_and_without_a_body(server):
+    body = b'{"n": 1}'
+    sent = b"POST /messages HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %b\r\nContent-Type: application/json\r\n"
+    post = sent % ADMIN.encode() + b"Content-Length: %d\r\n" % len(body)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as one:
+        one.sendall(post + b"Expect: 100-continue\r\n\r\n")
+        assert one.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        one.sendall(body)
+        found = one.recv(65_536)
+        assert found.startswith(b"HTTP/1.1 201 "), found
+        assert found.endswith(b"}"), found  # in one packet with the head
+    last = b"HEAD /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    *answers, empty = talk(server, (post + b"\r\n" + body) * 3 + last).split(b"HTTP/1.1 ")[1:]
+    assert [answer[:4] for answer in answers] == [b"201 "] * 3
+    assert all(answer.endswith(b"}") for answer in answers), answers
+    assert empty.endswith(b"\r\n\r\n")
+
+
 def test_garbage_in_place_of_http_is_refused(server):
     for data in (b"\x16\x03\x01\x02\x00" * 10, b"GET\r\n\r\n", b"\0" * 100 + b"\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):
         found = talk(server, data)

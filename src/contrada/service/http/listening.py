@@ -21,6 +21,7 @@ from contrada.service.http.context import Context
 from contrada.service.problems import Problem
 
 HEAD_SECONDS = 10.0  # until the head of a request must be complete
+CONTINUE = b"HTTP/1.1 100 "  # begins what is no answer: the client should send its body
 WRITE = "contrada.write"
 UNSENT_BYTES = 32 << 10  # of a stream that wait in the server while more is written at once
 HEAD_BYTES = 64 << 10  # that may have come before the head is complete, besides what came with its beginning
@@ -41,6 +42,36 @@ class PartWriter:
             return False
         transport.write(b"%x\r\n%b\r\n" % (len(data), data))
         return True
+
+
+class AnswerTransport:
+    """Writes the head of an answer together with the first part of its body, which every answer but to HEAD has.
+
+    Uvicorn writes them one by one, so that both sides handle two packets.
+    """
+
+    __slots__ = ("_head", "_transport", "is_closing")
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._head: bytes | None = None  # empty once it is written
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        """Write data; a head waits for the body."""
+        if self._head is None:
+            if data.startswith(CONTINUE):
+                self._transport.write(data)
+            else:
+                self._head = data
+            return
+        head, self._head = self._head, b""
+        self._transport.write(head + data if head else data)
+
+    def close(self) -> None:
+        """Write what waits, and close the connection."""
+        self._transport.write(self._head or b"")
+        self._transport.close()
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -92,6 +123,9 @@ class GuardedProtocol(HttpToolsProtocol):
         """End waiting: the head is there."""
         self._release()
         super().on_headers_complete()
+        cycle: Any = self.cycle  # None before the first request, such as a handshake
+        if cycle is not None and cycle.scope is self.scope and self.scope["method"] != "HEAD":
+            cycle.transport = AnswerTransport(self.transport)
 
     def _watch(self) -> None:
         self._release()
