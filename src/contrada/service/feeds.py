@@ -383,6 +383,8 @@ class EventReader:
             totals = accumulate(len(bodies.get(sequence, b"")) for sequence, _ in positions)
             positions = positions[: max(bisect_right(list(totals), most), 1)]
             events = self._feeds.events(positions, bodies)
+            if len(events) < len(positions) and self.position < self._lost():
+                continue  # retention removed some meanwhile: the reader is told
             self._note_handed(positions[-1], len(events))
             if events:
                 return events
