@@ -125,6 +125,22 @@ def test_regions_with_one_fault_are_judged_right(name):
     assert not accepted.all()
 
 
+def test_a_fold_is_found_at_every_vertex_of_a_ring_that_is_no_star():
+    """Rings that begin at each vertex, in both directions: the first and the last edge are neighbours too."""
+    corners = [(0, 0), (6, 1), (6, 3), (2, 2), (1, 5), (3, 6), (2, 8), (-1, 7)]
+    shapes = []
+    for k, (x, y) in enumerate(corners):
+        (px, py), (qx, qy) = corners[k - 1], corners[(k + 1) % len(corners)]
+        back = ((3 * x + px) / 4, (3 * y + py) / 4)  # on the edge before the corner
+        beyond = (x + (x - qx) / 8, y + (y - qy) / 8)  # behind the corner, on the line of the edge after it
+        for ring in (corners, [*corners[: k + 1], back, *corners[k + 1 :]], [*corners[:k], beyond, *corners[k:]]):
+            for turn in range(len(ring)):
+                turned = [*ring[turn:], *ring[:turn]]
+                shapes += [shapely.Polygon(turned), shapely.Polygon(turned[::-1])]
+    assert_judged_right(np.array(shapes, dtype=object))
+    assert 0 < len(sift(shapes).regions) < len(shapes)
+
+
 @given(any_polygons())
 def test_any_polygon_is_judged_right(shape):
     assert_judged_right(np.array([shape], dtype=object))

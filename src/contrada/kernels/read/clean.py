@@ -9,7 +9,6 @@ from contrada.codes import (
     GOOD,
     MAGNITUDE,
     MAX_MAGNITUDE,
-    MAX_SCANNED_VERTICES,
     MIN_MAGNITUDE,
     NOT_FINITE,
     SELF_INTERSECTION,
@@ -30,10 +29,8 @@ def copy_ring(raw, start, stop, xy, at):
     for k in range(start, stop):
         for axis in range(2):
             v = raw[k, axis]
-            if not np.isfinite(v):
-                return NOT_FINITE, k - start
-            if v != 0.0 and not (MIN_MAGNITUDE <= abs(v) <= MAX_MAGNITUDE):
-                return MAGNITUDE, k - start
+            if not (MIN_MAGNITUDE <= abs(v) <= MAX_MAGNITUDE) and v != 0.0:
+                return (MAGNITUDE if np.isfinite(v) else NOT_FINITE), k - start
         x = raw[k, 0] + 0.0  # -0.0 becomes 0.0
         y = raw[k, 1] + 0.0
         if end > at and xy[end - 1, 0] == x and xy[end - 1, 1] == y:
@@ -143,12 +140,12 @@ def is_star(xy, start, end):
     Seen from there every edge turns left, so the angles grow; one edge crosses the ray to the right, so they grow by
     one turn. False decides nothing.
     """
-    count = end - start - 1
+    share = 1.0 / (end - start - 1)
     cx = 0.0
     cy = 0.0
     for k in range(start, end - 1):
-        cx += xy[k, 0] / count
-        cy += xy[k, 1] / count
+        cx += xy[k, 0] * share
+        cy += xy[k, 1] * share
     cx = cx if abs(cx) >= MIN_MAGNITUDE else 0.0
     cy = cy if abs(cy) >= MIN_MAGNITUDE else 0.0
     turns = 0
@@ -187,24 +184,25 @@ def small_ring_fault(xy, start, end, sides):
         sides[3, k] = max(xy[i, 1], xy[i + 1, 1])
     for k in range(count):
         i = start + k
-        last = end - 1 if near_later(sides, k, count) > 0 else min(i + 2, end - 1)
-        p, q = scan_ring(xy, start, end, i, i + 1, i + 1, last)
-        if p >= 0:
-            return p, q
+        # The last edge always meets the first one, at the vertex between them.
+        if near_later(sides, k, count - 1 if k == 0 else count) > 0:
+            p, q = scan_ring(xy, start, end, i, i + 1, i + 1, end - 1)
+            if p >= 0:
+                return p, q
+        elif i + 1 < end - 1 and folds_back(xy, start, i + 1, end):
+            return i, i + 1
+        elif k == 0 and folds_back(xy, start, start, end):
+            return start, end - 2
     return np.int64(-1), np.int64(-1)
 
 
 @kernel
-def ring_fault(xy, start, end, boxes, base, stack, found, sides):
-    """Return the first pair of edges that makes the ring not simple, or (-1, -1); large rings use their edge index.
+def large_ring_fault(xy, start, end, boxes, base, stack, found):
+    """Return the first pair of edges found by an edge index that makes the ring not simple, or (-1, -1).
 
     Returns (-2, -2) if that takes too many comparisons (is_spent).
     """
     slots = end - start - 1
-    if is_star(xy, start, end):
-        return np.int64(-1), np.int64(-1)
-    if slots < MAX_SCANNED_VERTICES:
-        return small_ring_fault(xy, start, end, sides)
     stack[0, 0] = stack[0, 2] = chain_levels(slots)
     stack[0, 1] = stack[0, 3] = 0
     depth = np.int64(1)

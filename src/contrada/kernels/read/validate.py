@@ -22,7 +22,14 @@ from contrada.codes import (
     TOUCHING,
 )
 from contrada.jit import allocating_kernel, entry, kernel
-from contrada.kernels.read.clean import clean_ring, is_star, meeting_point, reverse_ring, ring_fault, small_ring_fault
+from contrada.kernels.read.clean import (
+    clean_ring,
+    is_star,
+    large_ring_fault,
+    meeting_point,
+    reverse_ring,
+    small_ring_fault,
+)
 from contrada.kernels.read.sweep_validity import ALONG, CROSS, CYCLE, FINE, sweep_parts
 from contrada.kernels.read.touches import is_disconnected
 from contrada.kernels.read.wkb import POLYGON, read_bits, read_header, read_u4
@@ -229,17 +236,26 @@ def index_ranges(xy, rings, limits, first):
 
 
 @allocating_kernel
+def check_large_ring(xy, rings, flags, r, stack, found):
+    """Return the first pair of edges that makes ring r not simple, or (-1, -1)."""
+    boxes = np.empty((chain_size(rings[r + 1] - rings[r] - 1), 4))
+    fill_chain(xy, rings, r, r + 1, boxes, np.int64(0))
+    i, j = large_ring_fault(xy, rings[r], rings[r + 1], boxes, np.int64(0), stack, found)
+    if i < -1:
+        _, _, _, i, j, _, _ = sweep_parts(xy, rings, numbers(r, r + 2), flags)
+    return i, j
+
+
+@kernel
 def check_rings(xy, rings, flags, r0, r1, stack, found, sides):
     """Return the first ring that is not simple: (ring or -1, x, y)."""
     for r in range(r0, r1):
-        boxes = np.empty(
-            (chain_size(rings[r + 1] - rings[r] - 1) if rings[r + 1] - rings[r] > MAX_SCANNED_VERTICES else 0, 4)
-        )
-        if len(boxes) > 0:
-            fill_chain(xy, rings, r, r + 1, boxes, np.int64(0))
-        i, j = ring_fault(xy, rings[r], rings[r + 1], boxes, np.int64(0), stack, found, sides)
-        if i < -1:
-            _, _, _, i, j, _, _ = sweep_parts(xy, rings, numbers(r, r + 2), flags)
+        if is_star(xy, rings[r], rings[r + 1]):
+            continue
+        if rings[r + 1] - rings[r] <= MAX_SCANNED_VERTICES:  # nothing is allocated for these, as most rings are small
+            i, j = small_ring_fault(xy, rings[r], rings[r + 1], sides)
+        else:
+            i, j = check_large_ring(xy, rings, flags, r, stack, found)
         if i >= 0:
             x, y = meeting_point(xy, i, xy, j)
             return r, x, y
