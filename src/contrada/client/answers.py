@@ -117,10 +117,19 @@ class DryRunResult(msgspec.Struct, frozen=True, rename={"first": "from", "last":
     sample: list[TriedMessage]
 
 
+class RetentionInfo(msgspec.Struct, frozen=True):
+    """What a subscriber is given: messages of the last `age` seconds, the latest `bytes` or `messages` of the log."""
+
+    age: float | None = None
+    bytes: int | None = None
+    messages: int | None = None
+
+
 class SubscriberInfo(msgspec.Struct, frozen=True):
     """How far a subscriber is: `lag` counts messages after the last match that was delivered.
 
-    `dropped` counts matches that retention removed before they were delivered.
+    `dropped` counts matches that retention removed before they were delivered; those of messages before `oldest` are
+    gone. `retention` is that of the subscriber, None if it has none of its own.
     """
 
     name: str
@@ -130,6 +139,8 @@ class SubscriberInfo(msgspec.Struct, frozen=True):
     oldest_undelivered_age: float | None
     dropped: int
     readers: int
+    oldest: int = 1
+    retention: RetentionInfo | None = None
 
 
 class KeyInfo(msgspec.Struct, frozen=True):

@@ -372,6 +372,18 @@ class AsyncClient:
         """Return how far a subscriber is."""
         return await self._request(SubscriberInfo, "GET", path_of("subscribers", name))
 
+    async def set_retention(
+        self, name: str, *, age: float | None = None, bytes: int | None = None, messages: int | None = None
+    ) -> SubscriberInfo:
+        """Keep matches of a subscriber only for `age` seconds, or for the latest `bytes` or `messages` of the log.
+
+        Without a limit the subscriber is given all that the log keeps.
+        """
+        given = {"age": age, "bytes": bytes, "messages": messages}
+        limits = {limit: value for limit, value in given.items() if value is not None}
+        body, headers = encoded({"retention": limits or None}), {"Content-Type": JSON}
+        return await self._request(SubscriberInfo, "PUT", path_of("subscribers", name), headers=headers, body=body)
+
     async def subscribers(self) -> AsyncIterator[str]:
         """Yield the names of subscribers, in order."""
         async for name in self._items(SubscriberPage, "/subscribers", {"limit": str(PAGE)}):

@@ -317,6 +317,12 @@ class Client:
         """Return how far a subscriber is."""
         return self._run(self._client.subscriber(name))
 
+    def set_retention(
+        self, name: str, *, age: float | None = None, bytes: int | None = None, messages: int | None = None
+    ) -> SubscriberInfo:
+        """Keep matches of a subscriber only for `age` seconds, or for the latest `bytes` or `messages` of the log."""
+        return self._run(self._client.set_retention(name, age=age, bytes=bytes, messages=messages))
+
     def subscribers(self) -> Iterator[str]:
         """Yield the names of subscribers, in order."""
         yield from self._thread.items(self._client.subscribers())

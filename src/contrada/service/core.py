@@ -23,6 +23,7 @@ from contrada.service.intake import BodyReader, Part, Post, Refusal, Taken
 from contrada.service.matches import pack_matches, unpack_matches
 from contrada.service.recent_ids import RecentIds
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
+from contrada.service.subscriber_retention import SubscriberRetentions
 from contrada.service.table_files import TableFiles
 
 BROKER = "broker"  # kind of the records of the broker core, but for those of its subscriptions
@@ -87,6 +88,7 @@ class Core:
         self._clock, self._window, self._most = clock, window, most_subscriptions
         self.catalog = Catalog.load(store, feeds)
         self.cursors = Cursors.load(store)
+        self.retentions = SubscriberRetentions.load(store)
         newest = store.newest()
         self.last = 0 if newest is None else newest.sequence
         self.at = 0 if newest is None else newest.at  # the latest time that was given out
@@ -264,16 +266,45 @@ class Core:
         if bound <= oldest:
             return
         self._oldest = None
+        floors = {self.catalog.feeds.known(*one): kept.floor for one, kept in self.retentions.items()}
         gone: defaultdict[int, list[Position]] = defaultdict(list)
         for sequence, data in store.matches(oldest, bound):
             for number in unpack_matches(data).tolist():
                 owner = self.catalog.owners[number]
-                if owner is not None:
+                if owner is not None and sequence >= floors.get(owner.feed, 0):
                     gone[owner.feed].append(Position(sequence, number))
         for feed, positions in gone.items():
             self._count_dropped(feed, positions, sent.get(feed, 0), change)
         self.catalog.forget_before(bound, change)
         change.trim = bound
+
+    def raise_floors(self, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> None:
+        """Take from subscribers with a retention of their own what is too old for them; count what nobody had."""
+        oldest, now = store.span().oldest, self.now()
+        due: dict[int, tuple[int, int]] = {}  # by feed, the messages that it is no longer given
+        names: dict[int, tuple[str, str]] = {}
+        for one, kept in self.retentions.items():
+            floor, bound = max(kept.floor, oldest), kept.bound(store, now, self.total)
+            place = self.catalog.feeds.known(*one)  # none: nothing of it is kept
+            if place is not None and floor < bound:
+                due[place], names[place] = (floor, bound), one
+        if not due:
+            return
+        first = min(floor for floor, _ in due.values())
+        stop = min(max(bound for _, bound in due.values()), first + TRIM_ROWS)
+        gone: defaultdict[int, list[Position]] = defaultdict(list)
+        for sequence, data in store.matches(first, stop):
+            for number in unpack_matches(data).tolist():
+                owner = self.catalog.owners[number]
+                floor, bound = (0, 0) if owner is None else due.get(owner.feed, (0, 0))
+                if owner is not None and floor <= sequence < bound:
+                    gone[owner.feed].append(Position(sequence, number))
+        for feed, (floor, bound) in due.items():
+            if floor < stop:
+                if feed in gone:
+                    self._count_dropped(feed, gone[feed], sent.get(feed, 0), change)
+                kept = structs.replace(self.retentions.get(*names[feed]), floor=min(bound, stop))
+                self.retentions.put(*names[feed], kept, change)
 
     def _count_dropped(self, feed: int, gone: list[Position], sent: int, change: StoreChange) -> None:
         name = self.catalog.feeds.name(feed)

@@ -312,7 +312,7 @@ class Feeds:
 class EventReader:
     """Reads the events of one subscriber in order, from a place on."""
 
-    __slots__ = ("_closed", "_feed", "_feeds", "_lost", "position", "sink", "waiter")
+    __slots__ = ("_closed", "_feed", "_feeds", "_floor", "_lost", "position", "sink", "waiter")
 
     def __init__(
         self,
@@ -320,9 +320,10 @@ class EventReader:
         place: int,
         position: Position,
         lost: Callable[[], Position],
+        floor: Callable[[], int],
         closed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._feeds, self._lost, self._closed = feeds, lost, closed
+        self._feeds, self._lost, self._floor, self._closed = feeds, lost, floor, closed
         self._feed = feeds.attach(place)
         self.position = position
         self.sink: Sink = _refuse  # of events that are pushed
@@ -363,7 +364,7 @@ class EventReader:
             if self.position < (lost := self._lost()):
                 # `oldest` moves when the removal is committed, `lost` before that: a reader that went on at `oldest`
                 # meanwhile would be reset again and again.
-                oldest = max(self._feeds.oldest, lost.sequence + 1)
+                oldest = max(self._feeds.oldest, self._floor(), lost.sequence + 1)
                 self.position = Position.after_message(oldest - 1)
                 return Reset(oldest)
             if self.position >= Position.after_message(self._feed.since):

@@ -20,6 +20,7 @@ from contrada.service.feeds import EventReader, Feeds
 from contrada.service.intake import Post
 from contrada.service.memory import release_free_memory
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
+from contrada.service.subscriber_retention import KeptFor
 from contrada.service.table_files import TableFiles
 
 TICK_SECONDS = 1.0  # between looks at expiry, retention and acknowledgements
@@ -61,9 +62,10 @@ class SubscriptionView(NamedTuple):
 class SubscriberView(NamedTuple):
     """How far a subscriber is.
 
-    `position` is the place after the last event that was acknowledged or handed to a reader. `lag` counts messages of
-    the log after it, not events. `oldest` is the first event after it, and `waits_since` when its message came, in
-    milliseconds since 1970; both are None if there is none among the messages that were looked at.
+    `position` is the place after the last event that was acknowledged, handed to a reader or removed. `lag` counts
+    messages of the log after it, not events. `oldest` is the first event after it, and `waits_since` when its message
+    came, in milliseconds since 1970; both are None if there is none among the messages that were looked at. Events of
+    messages before `oldest_kept` are gone for it; `kept` is its own retention.
     """
 
     name: str
@@ -73,6 +75,8 @@ class SubscriberView(NamedTuple):
     lag: int
     oldest: Position | None
     waits_since: int | None
+    kept: KeptFor
+    oldest_kept: int
 
 
 class Service:
@@ -192,6 +196,7 @@ class Service:
         def work(core: Core, change: StoreChange) -> int | None:
             for (tenant, subscriber, reader), position in acknowledged.items():
                 core.cursors.acknowledge(tenant, subscriber, position, change, reader)
+            core.raise_floors(self._store, sent, change)
             core.retain(self._retention.age, self._retention.bytes, self._store, sent, change)
             return change.trim
 
@@ -373,6 +378,7 @@ class Service:
             place,
             start,
             lambda: self._engine.core.cursors.get(tenant, subscriber, reader).lost_position,
+            lambda: self._engine.core.retentions.get(tenant, subscriber).floor,
             lambda: self._places.leave(place),
         )
 
@@ -418,20 +424,37 @@ class Service:
         """Return tenants and subscribers that have subscriptions, readers or messages that are kept, in order."""
         return sorted(one for _, one in self._places.items() if tenant in (None, one[0]))
 
+    def oldest_of(self, tenant: str, subscriber: str) -> int:
+        """Return the oldest message whose events a subscriber is still given."""
+        return max(self.oldest, self._engine.core.retentions.get(tenant, subscriber).floor)
+
+    async def set_retention(self, tenant: str, subscriber: str, kept: KeptFor) -> None:
+        """Give a subscriber a retention of its own, within that of the log, durably; what is gone stays gone."""
+
+        def work(core: Core, change: StoreChange) -> None:
+            self._places.of(tenant, subscriber)
+            floor = core.retentions.get(tenant, subscriber).floor
+            core.retentions.put(tenant, subscriber, msgspec.structs.replace(kept, floor=floor), change)
+
+        await self._do(work)
+
     async def subscriber(self, tenant: str, name: str, pages: int = 1 << 40) -> SubscriberView:
         """Return how far a subscriber is; its oldest event is looked for on so many pages of the log."""
         place = self._places.known(tenant, name)
         if place is None:
             raise UnknownKeyError(f"no subscriber is called {name!r:.80}")
         cursor = self.cursor(tenant, name)
+        oldest_kept = self.oldest_of(tenant, name)
         position = max(cursor.position, Position.after_message(self._feeds.sent().get(place, 0)))
+        position = max(position, Position.after_message(oldest_kept - 1))
         oldest = await self._feeds.first_after(place, position, pages)
         since = None
         if oldest is not None:
             bodies = await asyncio.to_thread(self._store.bodies, [oldest.sequence])
             since = None if oldest.sequence not in bodies else bodies[oldest.sequence].at
-        lag = self.newest - max(position.sequence, self.oldest - 1)
-        return SubscriberView(name, cursor, position, self._feeds.readers(place), max(lag, 0), oldest, since)
+        lag = max(self.newest - position.sequence, 0)
+        kept = self._engine.core.retentions.get(tenant, name)
+        return SubscriberView(name, cursor, position, self._feeds.readers(place), lag, oldest, since, kept, oldest_kept)
 
     def latest_lags(self, count: int) -> list[tuple[str, str]]:
         """Return the tenants and subscribers whose delivered events end earliest."""

@@ -87,8 +87,11 @@ def sse_writer(writer: Writer) -> Writer:
     return lambda event: b"id: %d.%d\ndata: %b\n\n" % (event.sequence, event.number, writer(event))
 
 
-async def start_of(query: Mapping[str, str], last_id: str | None, service: Service) -> Start:
-    """Return where a consumer starts: `Last-Event-ID` weighs more than the query, which a browser repeats."""
+async def start_of(query: Mapping[str, str], last_id: str | None, service: Service, oldest: int) -> Start:
+    """Return where a consumer starts: `Last-Event-ID` weighs more than the query, which a browser repeats.
+
+    `oldest` is the oldest message that the subscriber is given.
+    """
     given = [name for name in ("from", "after", "since") if name in query]
     if last_id:
         return _after(last_id, "Last-Event-ID", service)
@@ -101,14 +104,15 @@ async def start_of(query: Mapping[str, str], last_id: str | None, service: Servi
         return _after(text, "after", service)
     if given[0] == "since":
         return Start(await service.position_at(time_of("since", text)))
-    return _from(text, service)
+    return _from(text, service, oldest)
 
 
 async def reader_at(start: Start, tenant: str, subscriber: str, service: Service) -> EventReader:
     """Return a reader at a start: what the consumer proves to have is acknowledged; one ahead begins at the oldest."""
     if start.is_proof and start.position is not None:
         service.note_acknowledged(tenant, subscriber, start.position)
-    position = Position.after_message(service.oldest - 1) if start.is_ahead else start.position
+    oldest = Position.after_message(service.oldest_of(tenant, subscriber) - 1)
+    position = oldest if start.is_ahead else start.position
     return await service.reader(tenant, subscriber, position)
 
 
@@ -121,11 +125,11 @@ def _after(id: str, name: str, service: Service) -> Start:
     return Start(position, not is_ahead, is_ahead)
 
 
-def _from(text: str, service: Service) -> Start:
+def _from(text: str, service: Service, oldest: int) -> Start:
     if text == "now":
         return Start(Position.after_message(service.newest))
     if text == "oldest":
-        return Start(Position.after_message(service.oldest - 1))
+        return Start(Position.after_message(oldest - 1))
     if not (text.isascii() and text.isdigit() and len(text) <= SEQUENCE_DIGITS):
         raise BAD_PARAMETER(f"from: need a sequence number, now or oldest, got {text!r:.60}", attribute="from")
     sequence = int(text)

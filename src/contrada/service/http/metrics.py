@@ -164,9 +164,11 @@ def _lags(subscribers: Iterable[LabelledSubscriber], now: float) -> Iterator[Met
     lag = GaugeMetricFamily("contrada_subscriber_lag_messages", "Messages after the last delivery.", labels=names)
     age = GaugeMetricFamily("contrada_subscriber_oldest_undelivered_seconds", "Age of that event.", labels=names)
     dropped = CounterMetricFamily("contrada_subscriber_dropped", "Events that retention removed.", labels=names)
+    oldest = GaugeMetricFamily("contrada_subscriber_oldest_sequence", "Oldest message that is kept.", labels=names)
     for tenant, view in subscribers:
         labels = [tenant, view.name]
         lag.add_metric(labels, view.lag)
         age.add_metric(labels, 0.0 if view.waits_since is None else max(0.0, now - view.waits_since / 1000))
         dropped.add_metric(labels, view.cursor.dropped)
-    yield from (lag, age, dropped)
+        oldest.add_metric(labels, view.oldest_kept)
+    yield from (lag, age, dropped, oldest)

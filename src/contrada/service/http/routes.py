@@ -20,6 +20,7 @@ from contrada.service.http.schemas import (
     StreamToken,
     SubscriberAnswer,
     SubscriberList,
+    SubscriberSettings,
     SubscriptionAnswer,
     SubscriptionChange,
     SubscriptionList,
@@ -183,6 +184,15 @@ TABLE: tuple[ApiEndpoint, ...] = (
         "Return how far a subscriber is",
         {200: SubscriberAnswer},
         subscribers.get_subscriber,
+    ),
+    ApiEndpoint(
+        "PUT",
+        "/subscribers/{name}",
+        "subscribe",
+        "Give a subscriber a retention of its own, within that of the log",
+        {200: SubscriberAnswer},
+        subscribers.put_subscriber,
+        SubscriberSettings,
     ),
     ApiEndpoint(
         "POST",

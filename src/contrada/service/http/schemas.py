@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from contrada.service.service import SubscriberView, SubscriptionView
+from contrada.service.subscriber_retention import KeptFor
 from contrada.service.webhooks import EndpointView
 from contrada.service.webhooks.dead_letters import DeadLetter
 
@@ -95,12 +96,29 @@ class Deleted(msgspec.Struct, frozen=True):
     applies_until: int
 
 
+class SubscriberRetention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a subscriber is given: messages of the last `age` seconds, the latest `bytes` or `messages` of the log.
+
+    Whatever is reached first ends it; without a member the log's own retention counts.
+    """
+
+    age: Annotated[float, Meta(gt=0, le=1e10)] | None = None
+    bytes: Annotated[int, Meta(ge=1, le=1 << 62)] | None = None
+    messages: Annotated[int, Meta(ge=1, le=1 << 62)] | None = None
+
+
+class SubscriberSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of a subscriber; no retention of its own if `retention` is null."""
+
+    retention: SubscriberRetention | None
+
+
 class SubscriberAnswer(msgspec.Struct, frozen=True):
     """How far a subscriber is.
 
     `acknowledged` is the id of the last event that was acknowledged. `lag` counts messages of the log after the last
     event that was delivered; `oldest_undelivered_age` is in seconds. `dropped` counts events that retention removed
-    before they were delivered.
+    before they were delivered; events of messages before `oldest` are gone. `retention` is that of the subscriber.
     """
 
     name: str
@@ -110,6 +128,8 @@ class SubscriberAnswer(msgspec.Struct, frozen=True):
     oldest_undelivered_age: float | None
     dropped: int
     readers: int
+    oldest: int
+    retention: SubscriberRetention | None
 
 
 class SubscriberList(msgspec.Struct, frozen=True):
@@ -318,7 +338,14 @@ def subscriber_answer(view: SubscriberView, now: float) -> SubscriberAnswer:
         age,
         view.cursor.dropped,
         view.readers,
+        view.oldest_kept,
+        _retention(view.kept),
     )
+
+
+def _retention(kept: KeptFor) -> SubscriberRetention | None:
+    found = SubscriberRetention(None if kept.age is None else kept.age / 1000, kept.bytes, kept.messages)
+    return None if found == SubscriberRetention() else found
 
 
 def webhook_answer(view: EndpointView) -> WebhookAnswer:

@@ -210,9 +210,11 @@ class Socket:
         if len(self._consumers) >= CONSUMERS:
             raise CONFLICT(f"a socket receives the events of at most {CONSUMERS} subscribers")
         places = {"from": frame.first, "after": frame.after}
-        start = await start_of({name: str(value) for name, value in places.items() if value is not None}, None, service)
+        oldest = service.oldest_of(principal.tenant, name)
+        given = {place: str(value) for place, value in places.items() if value is not None}
+        start = await start_of(given, None, service, oldest)
         if start.is_ahead:
-            await send_text(self._send, _encode(ResetFrame(name, service.oldest)))
+            await send_text(self._send, _encode(ResetFrame(name, oldest)))
         reader = await reader_at(start, principal.tenant, name, service)
         consumer = self._consumers[name] = Consumer(reader, name, frame.credit)
         consumer.task = self._start(self._deliver(name, consumer))

@@ -140,7 +140,8 @@ class Streams:
         check_name("subscriber", name)
         principal = await self._context.gate.consumer(headers, query, name)
         form, writer = _form(headers.get("accept", "*/*"), query, name)
-        start = await start_of(query, headers.get("last-event-id"), service)
+        oldest = service.oldest_of(principal.tenant, name)
+        start = await start_of(query, headers.get("last-event-id"), service, oldest)
         with self._context.gate.connection(principal), self._context.streams.held(principal) as task:
             if form == "sse":
                 stream = EventStream(send, scope.get("extensions", {}).get(WRITE), sse_writer(writer))
@@ -164,7 +165,7 @@ class Streams:
             await stream.begin()
             await stream.write(b"retry: %d\n\n" % RETRY_MILLISECONDS)
             if start.is_ahead:
-                await stream.write(reset_text(Reset(self._context.service.oldest)))
+                await stream.write(reset_text(Reset(self._context.service.oldest_of(principal.tenant, name))))
             self._enter(stream)
             watcher = asyncio.create_task(_cancel_when_gone(receive, task))
             try:
@@ -214,7 +215,8 @@ class Streams:
         limit = int(number_of(query, "limit", POLL_EVENTS, 1, MOST_POLL_EVENTS))
         service = self._context.service
         if start.is_ahead:
-            raise GONE("no message has reached this place; start again at the oldest", oldest=service.oldest)
+            oldest = service.oldest_of(principal.tenant, name)
+            raise GONE("no message has reached this place; start again at the oldest", oldest=oldest)
         reader = await reader_at(start, principal.tenant, name, service)
         try:
             found = await _read_within(reader, limit, wait)

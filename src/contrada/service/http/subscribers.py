@@ -12,6 +12,7 @@ from contrada.service.http.schemas import StreamToken, SubscriberList, subscribe
 from contrada.service.http.subscriptions import MOST_PAGE, PAGE, page_link
 from contrada.service.http.wire import check_name
 from contrada.service.problems import BAD_PARAMETER, NOT_FOUND
+from contrada.service.subscriber_retention import KeptFor
 
 
 async def list_subscribers(call: Call) -> Reply:
@@ -31,6 +32,16 @@ async def get_subscriber(call: Call) -> Reply:
     except UnknownKeyError as error:
         raise NOT_FOUND(str(error)) from error
     return Reply(200, subscriber_answer(view, call.service.now() / 1000))
+
+
+async def put_subscriber(call: Call) -> Reply:
+    """Give a subscriber a retention of its own, or that of the log."""
+    name, asked = check_name("subscriber", call.path["name"]), call.body.retention
+    kept = KeptFor()
+    if asked is not None:
+        kept = KeptFor(None if asked.age is None else max(1, round(asked.age * 1000)), asked.bytes, asked.messages)
+    await call.service.set_retention(call.tenant, name, kept)
+    return await get_subscriber(call)
 
 
 def position_of(id: str, newest: int) -> Position:
