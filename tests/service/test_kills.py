@@ -31,6 +31,14 @@ def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, rounds):
     assert run.events
 
 
+@pytest.mark.parametrize("rounds", [slow(3)])
+def test_nothing_that_was_acknowledged_is_lost_when_postgresql_is_the_store(tmp_path, postgres_process, rounds):
+    run = asyncio.run(run_rounds(tmp_path, rounds, seed=rounds, postgres=postgres_process))
+    assert run.faults == []
+    assert run.messages
+    assert run.events
+
+
 def test_the_judge_wants_what_a_lease_promises_and_no_more():
     sure = Lease("a", ALL, 2, 4, 4)
     assert not [*delivery_faults("n", GOT, [sure], LOG)]
