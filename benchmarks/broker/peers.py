@@ -29,7 +29,10 @@ def tile38(bench: Bench) -> Iterator[Row]:
     peer = Tile38(bench.state.parent / "tile38", port, bench.workload)
     try:
         say(f"Tile38: loaded in {uvloop.run(peer.load()):.1f} s")
-        yield Row.alone(TILE38, "memory of Tile38 after the load", peer.memory(), "MB")
+        theirs = peer.memory()
+        yield Row.alone(TILE38, "memory of Tile38 after the load", theirs, "MB")
+        ratio = bench.loaded_memory / theirs
+        yield Row(TILE38, "memory of ours after the load", "Tile38", None, None, ratio, "times its memory", at_most=1)
         makers = {"polygons": bench.workload.polygons, "points": bench.workload.points}
         found: dict[str, list[Load]] = {}
         for _ in range(1 if bench.report.quick else 3):
