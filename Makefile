@@ -65,7 +65,7 @@ test: java $(READY)  ## the test suite
 
 # Coverage takes the folder: given the package's name it would import NumPy twice.
 test-all: java $(READY)  ## what takes longer or needs more, and a pass without compilation for the coverage of the kernels
-	CONTRADA_EFFORT=full $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	CONTRADA_EFFORT=full $(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(PYTEST_ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 -m jitless $(JITLESS_TESTS) \
 	    --cov=src/contrada/kernels --cov-report=term
 
