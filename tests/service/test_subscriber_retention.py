@@ -6,7 +6,7 @@ import random
 import pytest
 
 from contrada.client import AsyncClient
-from contrada.service.core import NewSubscription
+from contrada.service.core import TRIM_ROWS, NewSubscription
 from contrada.service.cursors import Position
 from contrada.service.feeds import Reset
 from contrada.service.intake import Post
@@ -157,3 +157,28 @@ def test_only_what_nobody_had_counts_as_dropped(tmp_path):
         await service.stop()
 
     asyncio.run(work())
+
+
+def test_a_tick_removes_all_that_is_due_in_parts(tmp_path):
+    """More messages than one transaction removes: of the log for bob, of her own retention for ann."""
+    count = 2 * TRIM_ROWS + 300
+
+    async def work():
+        now = [NOON]
+        service = Service(SqliteStore(tmp_path), clock=lambda: now[0], retention=Retention(age=10_000))
+        await service.start()
+        for name in ("ann", "bob"):
+            await service.put("t", name, NewSubscription(name, "depth > 0"))
+        await service.publish("t", Post("ndjson", b'{"depth": 1}\n' * count))
+        await service.set_retention("t", "ann", KeptFor(messages=10))
+        await service.tick()
+        assert (service.cursor("t", "ann").dropped, service.cursor("t", "bob").dropped) == (count - 10, 0)
+        assert (service.oldest, service.oldest_of("t", "ann")) == (1, count - 9)
+        now[0] += 10_001
+        await service.publish("t", Post("json", b'{"depth": 1}'))
+        await service.tick()
+        assert service.oldest == count + 1
+        assert (service.cursor("t", "ann").dropped, service.cursor("t", "bob").dropped) == (count, count)
+        await service.stop()
+
+    run(work())

@@ -30,7 +30,7 @@ BROKER = "broker"  # kind of the records of the broker core, but for those of it
 BROKER_SUBSCRIPTION = "broker-subscription"
 BROKER_ID = "here"
 CLIENT = "subscribers"  # all are one client of the broker core, which then delivers a batch once: numbers tell whose
-TRIM_ROWS = 10_000  # removed by one transaction, so that others do not wait long
+TRIM_ROWS = 1_000  # removed by one transaction, so that others do not wait long
 
 
 class NewSubscription(NamedTuple):
@@ -248,23 +248,25 @@ class Core:
 
     # --- retention ---
 
-    def retain(self, age: int, size: int, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> None:
+    def retain(self, age: int, size: int, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> bool:
         """Remove messages older than `age`, and those before the latest `size` bytes; see `trim`."""
         at, total = self.now() - age, self.total - size
         if self._oldest is None:
             self._oldest = next(((one.at, one.total) for one in store.messages(store.span().oldest, 1)), None)
         if self._oldest is not None and (self._oldest[0] < at or self._oldest[1] <= total):
-            self.trim(max(store.first_at(at), store.first_with_total(total)), store, sent, change)
+            return self.trim(max(store.first_at(at), store.first_with_total(total)), store, sent, change)
+        return False
 
-    def trim(self, bound: int, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> None:
+    def trim(self, bound: int, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> bool:
         """Remove messages before a sequence number, but not the last one; count the events that nobody had.
 
-        `sent` is, by feed, the last message of which an event was handed to a consumer.
+        `sent` is, by feed, the last message of which an event was handed to a consumer. Return True if some are left,
+        since only so many are removed at a time.
         """
-        oldest = store.span().oldest
-        bound = min(bound, self.last, oldest + TRIM_ROWS)
+        oldest, wanted = store.span().oldest, min(bound, self.last)
+        bound = min(wanted, oldest + TRIM_ROWS)
         if bound <= oldest:
-            return
+            return False
         self._oldest = None
         floors = {self.catalog.feeds.known(*one): kept.floor for one, kept in self.retentions.items()}
         gone: defaultdict[int, list[Position]] = defaultdict(list)
@@ -277,9 +279,13 @@ class Core:
             self._count_dropped(feed, positions, sent.get(feed, 0), change)
         self.catalog.forget_before(bound, change)
         change.trim = bound
+        return bound < wanted
 
-    def raise_floors(self, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> None:
-        """Take from subscribers with a retention of their own what is too old for them; count what nobody had."""
+    def raise_floors(self, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> bool:
+        """Take from subscribers with a retention of their own what is too old for them; count what nobody had.
+
+        Return True if some of it is left, since only so much is read at a time.
+        """
         oldest, now = store.span().oldest, self.now()
         due: dict[int, tuple[int, int]] = {}  # by feed, the messages that it is no longer given
         names: dict[int, tuple[str, str]] = {}
@@ -289,9 +295,9 @@ class Core:
             if place is not None and floor < bound:
                 due[place], names[place] = (floor, bound), one
         if not due:
-            return
-        first = min(floor for floor, _ in due.values())
-        stop = min(max(bound for _, bound in due.values()), first + TRIM_ROWS)
+            return False
+        first, wanted = min(floor for floor, _ in due.values()), max(bound for _, bound in due.values())
+        stop = min(wanted, first + TRIM_ROWS)
         gone: defaultdict[int, list[Position]] = defaultdict(list)
         for sequence, data in store.matches(first, stop):
             for number in unpack_matches(data).tolist():
@@ -305,6 +311,7 @@ class Core:
                     self._count_dropped(feed, gone[feed], sent.get(feed, 0), change)
                 kept = structs.replace(self.retentions.get(*names[feed]), floor=min(bound, stop))
                 self.retentions.put(*names[feed], kept, change)
+        return stop < wanted
 
     def _count_dropped(self, feed: int, gone: list[Position], sent: int, change: StoreChange) -> None:
         name = self.catalog.feeds.name(feed)

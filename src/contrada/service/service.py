@@ -189,25 +189,32 @@ class Service:
                 continue
 
     async def tick(self) -> None:
-        """Remove what is past its time, and make acknowledgements durable."""
+        """Make acknowledgements durable, and remove what is past its time, part by part."""
+        while await self._tick_once():
+            pass
+
+    async def _tick_once(self) -> bool:
+        """Do one transaction of a tick; return True if there is more to remove."""
         acknowledged, self._acknowledged = self._acknowledged, {}
         sent = self._feeds.sent()
 
-        def work(core: Core, change: StoreChange) -> int | None:
+        def work(core: Core, change: StoreChange) -> tuple[int | None, bool]:
             for (tenant, subscriber, reader), position in acknowledged.items():
                 core.cursors.acknowledge(tenant, subscriber, position, change, reader)
-            core.raise_floors(self._store, sent, change)
-            core.retain(self._retention.age, self._retention.bytes, self._store, sent, change)
-            return change.trim
+            is_left = core.raise_floors(self._store, sent, change)
+            is_left |= core.retain(self._retention.age, self._retention.bytes, self._store, sent, change)
+            return change.trim, is_left
 
         try:
-            oldest = await self._do(work)
+            found: tuple[int | None, bool] = await self._do(work)
         except ContradaError:
             for (tenant, subscriber, reader), position in acknowledged.items():
                 self.note_acknowledged(tenant, subscriber, position, reader)
             raise
+        oldest, is_left = found
         if oldest is not None:
             self._feeds.trimmed(oldest, self._places)
+        return is_left
 
     async def save_tables(self, is_last: bool = False) -> None:
         """Save the tables that have changed much since they were saved; the last time all that have changed."""
