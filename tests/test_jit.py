@@ -145,3 +145,19 @@ def test_cache_state_counts_what_is_there():
     assert state.writable
     assert state.kernels >= 1
     assert state.nbytes > 0
+
+
+CALL_A_HELPER = """
+import numba, numpy as np
+from contrada import kernels
+from contrada.kernels.match.like import like_matches
+kernels.compiled_kernel("scan_raw")  # one of those that call it
+text = np.frombuffer(b"ab\\xff", np.uint8)
+print(numba.njit(lambda text: like_matches(text, 0, 2, text, 0, 2))(text))
+"""
+
+
+@pytest.mark.slow
+def test_other_compiled_code_may_call_a_helper_after_an_entry_was_compiled(tmp_path):
+    """It was a call to nowhere: helpers get code only as part of entries."""
+    assert run(CALL_A_HELPER, CONTRADA_CACHE_DIR=str(tmp_path)).stdout == "True\n"

@@ -33,6 +33,7 @@ from contrada.interpreting import interpret, is_small
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HELPERS: set[str] = set()  # names of functions that other kernels call
+_SHARED: dict[Any, Any] = {}  # modules of helpers as entries link them, by the library that Numba made of the helper
 CARRIED = Path(__file__).parent / "compiled"  # kernels that came with the package; hatch_build.py has this path too
 INTERPRETED_SECONDS = 1.0  # for small calls of one kernel, before it is compiled
 STALE_AFTER_SECONDS = 30 * 24 * 3600  # caches of other versions are removed if unused for 30 days
@@ -189,7 +190,8 @@ def _compiled_together(entry_name: str) -> Iterator[None]:
     a chain of ten calls is linked, optimised and translated ten times. Optimising once takes a third off a cold
     compile, and linking and translating once 40 % of the rest; no result changes. The entry's copies of the helpers
     become internal and get other names: other code that found these copies would miss arguments that the optimiser
-    removed.
+    removed. After the context, helpers count as unfinished again: code of others that calls one then gets its code, in
+    place of a call to nowhere.
     """
     from numba.core import codegen
     from numba.core.compiler_lock import global_compiler_lock
@@ -198,9 +200,12 @@ def _compiled_together(entry_name: str) -> Iterator[None]:
     generator: Any = codegen.JITCPUCodegen
     finalize, optimise, set_env = library.finalize, library._optimize_final_module, generator.set_env
 
+    skipped: list[Any] = []
+
     def finalize_entries(self: Any) -> None:
         if self.name in _HELPERS and self.name != entry_name:
-            self._finalized = True  # the entry links its code
+            self._finalized, self._shared_module = True, _SHARED.get(self)  # the entry links its code
+            skipped.append(self)
         else:
             self._linking_libraries = _linked_libraries(self)
             finalize(self)
@@ -225,6 +230,9 @@ def _compiled_together(entry_name: str) -> Iterator[None]:
         finally:
             library.finalize, library._optimize_final_module = finalize, optimise
             generator.set_env = set_env
+            for helper in skipped:
+                _SHARED[helper] = helper._shared_module
+                helper._finalized, helper._shared_module = False, None
 
 
 def _linked_libraries(library: Any) -> list[Any]:
