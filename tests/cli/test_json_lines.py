@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import contrada as ct
@@ -114,6 +114,7 @@ def one_by_one(path):
 
 @settings(max_examples=examples(240), deadline=None)
 @given(files(), st.sampled_from([1, 2]))
+@example(data=b'{"severity": 2.5, "kind": "a"}\n{"severity": 9007199254740993}', threads=1)
 def test_columns_change_nothing(place, data, threads):
     messages, rejected = place / "m.ndjson", place / "bad.ndjson"
     messages.write_bytes(data)

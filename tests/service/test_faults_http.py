@@ -259,7 +259,7 @@ def test_a_clock_that_is_set_back_loses_nothing_and_keeps_order(tmp_path):
             listed = (await here.ask("GET", "/subscriptions")).body["subscriptions"]
             assert [one["key"] for one in listed] == []
             assert is_problem(await here.publish({"depth": 1}, key=secret), 401, "unauthorized")
-            wall.now += 600
+            wall.now += 601
             await here.publish({"depth": 6})
             await here.server.context.service.tick()
             assert here.server.context.service.oldest == 6

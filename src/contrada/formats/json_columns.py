@@ -190,7 +190,7 @@ def _add(name: str, column: Any, columns: dict[str, Any]) -> None:
         raise UnfitError
     if pa.types.is_floating(column.type):
         numbers = np.asarray(column.drop_null())
-        if not (np.abs(numbers) <= EXACT_INTEGERS).all():  # an integer there may not be exact
+        if not (np.abs(numbers) < EXACT_INTEGERS).all():  # an integer there may have been rounded, also to the limit
             raise UnfitError
     if pa.types.is_list(column.type):  # operators only ask whether there is one
         empty = np.zeros(len(column) + 1, np.int32)

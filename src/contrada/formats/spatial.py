@@ -141,6 +141,7 @@ class Spatial:
     def moved(self, xy: NDArray[np.float64], crs: Crs | None) -> NDArray[np.float64]:
         """Reproject vertices; those that cannot be reprojected become non-finite."""
         assert self.to_crs is not None
+        crs = Crs.of(crs)
         if crs is None:
             raise CrsError(f"cannot reproject to {self.to_crs.label}: the input names no CRS; pass crs=")
         if crs == self.to_crs or (crs.epsg is not None and crs.epsg == self.to_crs.epsg):
