@@ -278,6 +278,7 @@ def test_what_covers_many_leaves_and_comes_back():
     assert index.forwarded == {"third"}
 
 
+@pytest.mark.slow
 def test_a_subscription_takes_little_memory():
     """Beside the coordinates; objects that a caller drops are not kept."""
 

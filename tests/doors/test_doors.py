@@ -84,6 +84,7 @@ def test_the_runner_notices(pool, what, outcome):
     assert pool.one(Input("self test", case="answer")).outcome == "answer"
 
 
+@pytest.mark.slow
 def test_the_runner_notices_what_takes_too_long():
     with Pool(1, most_seconds=0.5) as pool:
         assert [pool.one(Input("self test", case=what)).outcome for what in ("spin", "answer")] == ["time", "answer"]

@@ -59,6 +59,7 @@ def addresses(count, first=20_000):
     return [f"127.0.0.1:{first + k}" for k in range(count)]
 
 
+@pytest.mark.slow
 async def test_connections_in_a_minute_are_limited(dialled, limited):
     limited(peer_dials=40)
 

@@ -103,6 +103,7 @@ def quick(tmp_path_factory):
     return json.loads(done.stdout), folder
 
 
+@pytest.mark.slow
 def test_rows_of_a_quick_run(quick):
     printed, _ = quick
     rows = printed["rows"]
@@ -130,6 +131,7 @@ def test_rows_of_a_quick_run(quick):
     }
 
 
+@pytest.mark.slow
 def test_rows_are_kept_and_pictures_come_from_the_file(quick):
     printed, folder = quick
     assert [path.rpartition("_")[2] for path in printed["plots"]] == ["modes.png", "growth.png", "links.png"]
@@ -145,6 +147,7 @@ def test_rows_are_kept_and_pictures_come_from_the_file(quick):
     assert all((folder / name).exists() for name in printed["plots"])
 
 
+@pytest.mark.slow
 def test_redrawing_wants_rows_of_the_seed(quick, tmp_path):
     _, folder = quick
     for place, seed in ((folder, 2), (tmp_path, 1)):

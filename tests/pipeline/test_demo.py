@@ -127,6 +127,7 @@ def test_the_console_and_the_report_agree_on_messy_data(demo, tmp_path):
     assert told["matches"][0] == len(right)
 
 
+@pytest.mark.slow
 def test_data_of_ones_own(demo, tmp_path):
     """Messages of files, of which the bad are quarantined on the console and in the report."""
     data = tmp_path / "data"

@@ -194,6 +194,7 @@ def test_the_page_needs_nothing_else_and_is_for_everybody(walk):
     assert "prefers-color-scheme: dark" in page
 
 
+@pytest.mark.slow
 def test_hostile_text_stays_text_and_messages_may_share_an_id_or_have_none(spark, tmp_path):
     area, odd = box(0), "`e`` < vil`"
     messages = [

@@ -111,6 +111,7 @@ def test_spans_of_posts_that_are_committed_together_have_the_size_of_the_batch(t
     assert sum(sizes.values()) == 60
 
 
+@pytest.mark.slow
 def test_posts_are_answered_while_the_collector_is_away(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

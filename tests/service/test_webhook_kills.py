@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import webhook_child
-from effort import slow
 from webhook_receivers import SECRET, receiving, until
 
 CHILD = Path(webhook_child.__file__)
@@ -27,7 +26,8 @@ async def run_and_kill(directory, url, seconds):
     return max(int(line) for line in lines if line.endswith(b"\n"))
 
 
-@pytest.mark.parametrize("kills", [1, slow(12)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 12])
 def test_a_killed_process_sends_everything_in_the_end(tmp_path, kills):
     async def run():
         chance = random.Random(kills)

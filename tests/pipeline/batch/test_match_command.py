@@ -247,6 +247,7 @@ def test_what_cannot_be(run, files):
     assert "need column 'nothing'" in run(*asked, "--id", "nothing", "--output", files / "x").stderr
 
 
+@pytest.mark.slow
 def test_gis_and_packed_files_sound_and_damaged(run, files):
     """One run over a directory: sound files are matched, of damaged ones the rejections are those without Spark."""
     pyogrio = pytest.importorskip("pyogrio")

@@ -31,7 +31,7 @@ def bad_subscriptions(matched):
     return sorted(map(tuple, matched.compiled.rejected.collect()))
 
 
-@pytest.mark.parametrize(("by", "partitions"), [("subscription", 3), ("subscriber", 3), slow("subscription", 1)])
+@pytest.mark.parametrize(("by", "partitions"), [slow("subscription", 3), ("subscriber", 3), slow("subscription", 1)])
 def test_rows_are_those_of_a_single_process(spark, by, partitions):
     rows, messages = squares(400), random_messages(60)
     table = ct.ForwardingTable()
