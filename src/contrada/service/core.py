@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -270,11 +270,9 @@ class Core:
         self._oldest = None
         floors = {self.catalog.feeds.known(*one): kept.floor for one, kept in self.retentions.items()}
         gone: defaultdict[int, list[Position]] = defaultdict(list)
-        for sequence, data in store.matches(oldest, bound):
-            for number in unpack_matches(data).tolist():
-                owner = self.catalog.owners[number]
-                if owner is not None and sequence >= floors.get(owner.feed, 0):
-                    gone[owner.feed].append(Position(sequence, number))
+        for feed, position in self._stored_events(store, oldest, bound):
+            if position.sequence >= floors.get(feed, 0):
+                gone[feed].append(position)
         for feed, positions in gone.items():
             self._count_dropped(feed, positions, sent.get(feed, 0), change)
         self.catalog.forget_before(bound, change)
@@ -299,12 +297,10 @@ class Core:
         first, wanted = min(floor for floor, _ in due.values()), max(bound for _, bound in due.values())
         stop = min(wanted, first + TRIM_ROWS)
         gone: defaultdict[int, list[Position]] = defaultdict(list)
-        for sequence, data in store.matches(first, stop):
-            for number in unpack_matches(data).tolist():
-                owner = self.catalog.owners[number]
-                floor, bound = (0, 0) if owner is None else due.get(owner.feed, (0, 0))
-                if owner is not None and floor <= sequence < bound:
-                    gone[owner.feed].append(Position(sequence, number))
+        for feed, position in self._stored_events(store, first, stop):
+            floor, bound = due.get(feed, (0, 0))
+            if floor <= position.sequence < bound:
+                gone[feed].append(position)
         for feed, (floor, bound) in due.items():
             if floor < stop:
                 if feed in gone:
@@ -312,6 +308,14 @@ class Core:
                 kept = structs.replace(self.retentions.get(*names[feed]), floor=min(bound, stop))
                 self.retentions.put(*names[feed], kept, change)
         return stop < wanted
+
+    def _stored_events(self, store: MessageStore, first: int, stop: int) -> Iterator[tuple[int, Position]]:
+        """Yield the feeds and places of the events of stored messages, in order."""
+        for sequence, data in store.matches(first, stop):
+            for number in unpack_matches(data).tolist():
+                owner = self.catalog.owners[number]
+                if owner is not None:
+                    yield owner.feed, Position(sequence, number)
 
     def _count_dropped(self, feed: int, gone: list[Position], sent: int, change: StoreChange) -> None:
         name = self.catalog.feeds.name(feed)
