@@ -22,7 +22,7 @@ HEAPS = 2
 def save_memory() -> None:
     """Set the allocators of a process that has not imported PyArrow yet; other processes stay as they are.
 
-    PyArrow must not find pandas, which it imports to recognise its types: that takes 50 MB, and a server has none.
+    PyArrow must not find pandas, which it imports to recognise its types: a server has none of them.
     """
     if "pyarrow" in sys.modules:
         return
