@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +20,8 @@ from contrada.model import Predicate
 from contrada.service.catalog import FILTER, SEPARATOR, Catalog, Definition, FeedPlaces
 from contrada.service.cursors import Cursors, Position
 from contrada.service.intake import BodyReader, Part, Post, Refusal, Taken
-from contrada.service.matches import pack_matches, unpack_matches
+from contrada.service.match_page import MatchPage
+from contrada.service.matches import pack_matches
 from contrada.service.recent_ids import RecentIds
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.subscriber_retention import SubscriberRetentions
@@ -30,7 +31,8 @@ BROKER = "broker"  # kind of the records of the broker core, but for those of it
 BROKER_SUBSCRIPTION = "broker-subscription"
 BROKER_ID = "here"
 CLIENT = "subscribers"  # all are one client of the broker core, which then delivers a batch once: numbers tell whose
-TRIM_ROWS = 1_000  # removed by one transaction, so that others do not wait long
+# Removed by one transaction, so that others do not wait long; and of how many it is noted at once who loses them.
+TRIM_ROWS, NOTED_ROWS = 1_000, 4_000
 
 
 class NewSubscription(NamedTuple):
@@ -93,6 +95,7 @@ class Core:
         self.last = 0 if newest is None else newest.sequence
         self.at = 0 if newest is None else newest.at  # the latest time that was given out
         self.total = 0 if newest is None else newest.total
+        self._noted = 0  # of messages before it is noted who loses them; most of them are removed already
         self._oldest: tuple[int, int] | None = None  # time and total of the oldest message that is kept, once known
         self._recent = RecentIds(window, store.ids(window))
         self._brokers = _restored_brokers(store, window, tables)
@@ -264,20 +267,27 @@ class Core:
         since only so many are removed at a time.
         """
         oldest, wanted = store.span().oldest, min(bound, self.last)
-        bound = min(wanted, oldest + TRIM_ROWS)
-        if bound <= oldest:
+        if wanted <= oldest:
             return False
+        if self._noted <= oldest:
+            self._noted = min(wanted, oldest + NOTED_ROWS)
+            self._note_lost(store, oldest, sent, change)
+        bound = min(self._noted, oldest + TRIM_ROWS)
         self._oldest = None
-        floors = {self.catalog.feeds.known(*one): kept.floor for one, kept in self.retentions.items()}
-        gone: defaultdict[int, list[Position]] = defaultdict(list)
-        for feed, position in self._stored_events(store, oldest, bound):
-            if position.sequence >= floors.get(feed, 0):
-                gone[feed].append(position)
-        for feed, positions in gone.items():
-            self._count_dropped(feed, positions, sent.get(feed, 0), change)
         self.catalog.forget_before(bound, change)
         change.trim = bound
         return bound < wanted
+
+    def _note_lost(self, store: MessageStore, oldest: int, sent: Mapping[int, int], change: StoreChange) -> None:
+        """Note what subscribers lose with the messages before `_noted`, which this transaction begins to remove."""
+        floors = {self.catalog.feeds.known(*one): kept.floor for one, kept in self.retentions.items()}
+        for feed, positions in MatchPage(store.matches(oldest, self._noted), self.catalog).items():
+            floor = floors.get(feed, 0)
+            if positions[-1].sequence >= floor:
+                gone = (
+                    positions if positions[0].sequence >= floor else [one for one in positions if one.sequence >= floor]
+                )
+                self._count_dropped(feed, gone, sent.get(feed, 0), change)
 
     def raise_floors(self, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> bool:
         """Take from subscribers with a retention of their own what is too old for them; count what nobody had.
@@ -296,11 +306,11 @@ class Core:
             return False
         first, wanted = min(floor for floor, _ in due.values()), max(bound for _, bound in due.values())
         stop = min(wanted, first + TRIM_ROWS)
-        gone: defaultdict[int, list[Position]] = defaultdict(list)
-        for feed, position in self._stored_events(store, first, stop):
+        gone: dict[int, list[Position]] = {}
+        for feed, positions in MatchPage(store.matches(first, stop), self.catalog).items():
             floor, bound = due.get(feed, (0, 0))
-            if floor <= position.sequence < bound:
-                gone[feed].append(position)
+            if found := [position for position in positions if floor <= position.sequence < bound]:
+                gone[feed] = found
         for feed, (floor, bound) in due.items():
             if floor < stop:
                 if feed in gone:
@@ -309,14 +319,6 @@ class Core:
                 self.retentions.put(*names[feed], kept, change)
         return stop < wanted
 
-    def _stored_events(self, store: MessageStore, first: int, stop: int) -> Iterator[tuple[int, Position]]:
-        """Yield the feeds and places of the events of stored messages, in order."""
-        for sequence, data in store.matches(first, stop):
-            for number in unpack_matches(data).tolist():
-                owner = self.catalog.owners[number]
-                if owner is not None:
-                    yield owner.feed, Position(sequence, number)
-
     def _count_dropped(self, feed: int, gone: list[Position], sent: int, change: StoreChange) -> None:
         name = self.catalog.feeds.name(feed)
         assert name is not None  # a number of the messages that are removed now has it
@@ -324,7 +326,8 @@ class Core:
         for reader in {"", *self.cursors.readers(tenant, subscriber)}:
             cursor = self.cursors.get(tenant, subscriber, reader)
             had = max(cursor.position, Position.after_message(sent)) if reader == "" else cursor.position
-            dropped = cursor.dropped + sum(position > had for position in gone)
+            had = max(had, cursor.lost_position)  # a removal that was interrupted had counted some of them
+            dropped = cursor.dropped + (0 if gone[-1] <= had else sum(position > had for position in gone))
             new = structs.replace(cursor, dropped=dropped, lost=gone[-1].sequence, lost_number=gone[-1].number)
             self.cursors.put(tenant, subscriber, reader, new, change)
 

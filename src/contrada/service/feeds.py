@@ -6,24 +6,21 @@ import asyncio
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from math import inf
 from typing import NamedTuple, TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from contrada.service.catalog import Catalog, FeedPlaces
 from contrada.service.core import Delivery
 from contrada.service.cursors import LAST_NUMBER, Position
-from contrada.service.matches import unpack_matches
+from contrada.service.match_page import MatchPage
 from contrada.service.store.message_store import MessageStore, StoredBody
 
 PAGE_BYTES = 4 << 20  # of the bodies of events that are read together
 PAGE_MESSAGES = 1_024  # whose match lists are read together
-KEPT_PAGES = 64
+KEPT_PAGES = 128
 TAIL_EVENTS = 1_024  # kept in memory for a subscriber with readers; those further behind read the store
 CACHE_BYTES = 32 << 20  # of bodies of the latest messages
 
@@ -56,26 +53,6 @@ Sink: TypeAlias = Callable[[list[Event]], bool]
 
 def _refuse(events: list[Event]) -> bool:
     return False
-
-
-class MatchPage:
-    """The events of some consecutive messages, by feed."""
-
-    def __init__(self, rows: Iterable[tuple[int, bytes]], catalog: Catalog) -> None:
-        lists = [(sequence, unpack_matches(data)) for sequence, data in rows]
-        numbers: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *(found for _, found in lists)])
-        sequences = np.repeat(
-            np.array([sequence for sequence, _ in lists], np.int64), [len(found) for _, found in lists]
-        )
-        owners = [catalog.owners[number] for number in numbers.tolist()]
-        feeds = np.array([-1 if owner is None else owner.feed for owner in owners], np.int64)
-        order = np.argsort(feeds, kind="stable")  # by sequence and number within a feed
-        self._feeds, self._sequences, self._numbers = feeds[order], sequences[order], numbers[order]
-
-    def events(self, feed: int) -> list[Position]:
-        """Return the places of a feed's events."""
-        start, stop = np.searchsorted(self._feeds, [feed, feed + 1]).tolist()
-        return list(map(Position, self._sequences[start:stop].tolist(), self._numbers[start:stop].tolist()))
 
 
 class Feed:
@@ -184,6 +161,11 @@ class Feeds:
         """Return, by feed, the last message of which an event was handed to a reader."""
         return self._sent | {place: feed.sent for place, feed in self._feeds.items() if feed.sent}
 
+    def sent_of(self, place: int) -> int:
+        """Return the last message of which an event of a feed was handed to a reader; 0 if none was."""
+        feed = self._feeds.get(place)
+        return self._sent.get(place, 0) if feed is None else feed.sent
+
     def advance(self, deliveries: Sequence[Delivery], catalog: Catalog) -> None:
         """Take new messages, and push their events to the readers whom they concern."""
         owners, feeds, make = catalog.owners, self._feeds, tuple.__new__  # calling a class takes three times as long
@@ -245,6 +227,9 @@ class Feeds:
 
     async def first_after(self, place: int, position: Position, pages: int) -> Position | None:
         """Return the first event of a feed after a position, if one is on the next `pages` pages."""
+        feed = self._feeds.get(place)
+        if feed is not None and position >= Position.after_message(feed.since):
+            return next(iter(feed.after(position, 1)), None)
         last = position.sequence - 1
         while last < self.newest and pages:
             page, last = await self.page(max(last + 1, self.oldest))

@@ -32,3 +32,14 @@ def unpack_matches(data: bytes) -> NDArray[np.uint32]:
     if data[:1] == COMPRESSED:
         return np.cumsum(np.frombuffer(zlib.decompress(data[1:]), "<u4"), dtype=np.uint32)
     return np.frombuffer(data, "<u4", offset=1) if data else np.zeros(0, np.uint32)
+
+
+def unpack_many(lists: Sequence[bytes]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Return the numbers of match lists, one list after the other, and how many each has.
+
+    >>> numbers, counts = unpack_many([pack_matches([3, 70_000]), b"", pack_matches([5])])
+    >>> numbers.tolist(), counts.tolist()
+    ([3, 70000, 5], [2, 0, 1])
+    """
+    plain = [unpack_matches(data).tobytes() if data[:1] == COMPRESSED else data[1:] for data in lists]
+    return np.frombuffer(b"".join(plain), "<u4"), np.array([len(data) // 4 for data in plain], np.int64)

@@ -452,7 +452,7 @@ class Service:
             raise UnknownKeyError(f"no subscriber is called {name!r:.80}")
         cursor = self.cursor(tenant, name)
         oldest_kept = self.oldest_of(tenant, name)
-        position = max(cursor.position, Position.after_message(self._feeds.sent().get(place, 0)))
+        position = max(cursor.position, Position.after_message(self._feeds.sent_of(place)))
         position = max(position, Position.after_message(oldest_kept - 1))
         oldest = await self._feeds.first_after(place, position, pages)
         since = None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import html
+from contextlib import suppress
 
 from contrada import __version__
+from contrada.errors import UnknownKeyError
 from contrada.service.http.endpoints import Call, Reply
 from contrada.service.http.metrics import CONTENT_TYPE, SHOWN_SUBSCRIBERS, LabelledSubscriber
 from contrada.service.http.schemas import ProblemMeaning, Status
@@ -36,7 +38,8 @@ async def metrics(call: Call) -> Reply:
     shown: list[LabelledSubscriber] = []
     if context.started is not None and is_admin:
         for tenant, name in await asyncio.to_thread(context.started.latest_lags, SHOWN_SUBSCRIBERS):
-            shown.append(LabelledSubscriber(tenant, await context.started.subscriber(tenant, name, LAG_PAGES)))
+            with suppress(UnknownKeyError):  # it has gone since
+                shown.append(LabelledSubscriber(tenant, await context.started.subscriber(tenant, name, LAG_PAGES)))
     connections, now = context.gate.connections.total, context.gate.steady()
     text = context.metrics.text(context.started, context.started_webhooks, connections, shown, now, is_admin)
     return Reply(200, text, kind=CONTENT_TYPE.encode())
