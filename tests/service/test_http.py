@@ -475,6 +475,21 @@ def test_metrics_count_what_happened(tmp_path):
     run(work())
 
 
+def test_metrics_leave_out_a_subscriber_that_has_just_gone(tmp_path, monkeypatch):
+    async def work():
+        async with site(tmp_path) as here:
+            await here.subscribe("k", "ann", "depth > 1")
+            monkeypatch.setattr(
+                here.server.context.service, "latest_lags", lambda count: [("default", "bob"), ("default", "ann")]
+            )
+            answer = await here.ask("GET", "/metrics")
+            assert answer.status == 200
+            assert b'subscriber="ann"' in answer.body
+            assert b'subscriber="bob"' not in answer.body
+
+    run(work())
+
+
 def test_only_configured_origins_are_allowed(tmp_path):
     async def work():
         origin = {"Origin": "https://map.example"}

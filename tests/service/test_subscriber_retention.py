@@ -6,6 +6,7 @@ import random
 import pytest
 
 from contrada.client import AsyncClient
+from contrada.errors import ContradaError
 from contrada.service.core import TRIM_ROWS, NewSubscription
 from contrada.service.cursors import Position
 from contrada.service.feeds import Reset
@@ -179,6 +180,39 @@ def test_a_tick_removes_all_that_is_due_in_parts(tmp_path):
         await service.tick()
         assert service.oldest == count + 1
         assert (service.cursor("t", "ann").dropped, service.cursor("t", "bob").dropped) == (count, count)
+        await service.stop()
+
+    run(work())
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_removal_that_was_interrupted_counts_nothing_twice(tmp_path, parts):
+    """The disk fails after some parts of the removal; when it is whole again, the rest is removed."""
+    count = 2 * TRIM_ROWS + 300
+    left: list[int | None] = [None]  # commits until the disk fails
+
+    def before_commit():
+        if left[0] is not None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(28, "no space left on device")
+
+    async def work():
+        now = [NOON]
+        store = SqliteStore(tmp_path, before_commit=before_commit)
+        service = Service(store, clock=lambda: now[0], retention=Retention(age=10_000))
+        await service.start()
+        await service.put("t", "bob", NewSubscription("bob", "depth > 0"))
+        await service.publish("t", Post("ndjson", b'{"depth": 1}\n' * count))
+        now[0] += 10_001
+        await service.publish("t", Post("json", b'{"depth": 1}'))
+        left[0] = parts
+        with pytest.raises(ContradaError, match="no space left"):
+            await service.tick()
+        left[0] = None
+        assert service.oldest == parts * TRIM_ROWS + 1
+        await service.tick()
+        assert (service.oldest, service.cursor("t", "bob").dropped) == (count + 1, count)
         await service.stop()
 
     run(work())
