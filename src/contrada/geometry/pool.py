@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -14,7 +14,6 @@ import numpy as np
 
 from contrada.errors import ArgumentError
 
-S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
 MAX_THREADS = 1024
@@ -63,42 +62,24 @@ def map_threaded(work: Callable[[T], R], items: Sequence[T], threads: int | None
 
     The calling thread is one of them: it is awake, and its caches are warm.
     """
-    return map_in_stages(_same, work, items, threads)
-
-
-def map_in_stages(
-    first: Callable[[S], T], second: Callable[[T], R], items: Sequence[S], threads: int | None
-) -> list[R]:
-    """Return second(first(item)) for every item, in order: `first` is called by this thread alone.
-
-    That pays off for a first stage of many short steps, which in two threads would wait for the interpreter's lock.
-    """
     check_threads(threads)
     count = min(threads or cores(), len(items))
     if count <= 1 or _is_pooled():
-        return [second(first(item)) for item in items]
+        return [work(item) for item in items]
     if count == cores():  # the threads of the pool keep their memory
-        return _shared(first, second, items, _pool(os.getpid()))
+        return _shared(work, items, _pool(os.getpid()))
     with ThreadPoolExecutor(max_workers=count - 1, thread_name_prefix=PREFIX) as pool:
-        return _shared(first, second, items, pool)
+        return _shared(work, items, pool)
 
 
-def _same(item: T) -> T:
-    return item
-
-
-def _shared(first: Callable[[S], T], second: Callable[[T], R], items: Sequence[S], pool: ThreadPoolExecutor) -> list[R]:
-    """Return second(first(item)) for every item: the pool begins with the first one, this thread with the last one."""
-    ready: list[T] = []
-    begun: list[Future[R]] = []
+def _shared(work: Callable[[T], R], items: Sequence[T], pool: ThreadPoolExecutor) -> list[R]:
+    """Return work(item) for every item: the pool begins with the first one, this thread with the last one."""
+    begun = [pool.submit(work, item) for item in items[:-1]]
     try:
-        for item in items[:-1]:
-            ready.append(first(item))
-            begun.append(pool.submit(second, ready[-1]))
-        own = {len(begun): second(first(items[-1]))}
+        own = {len(begun): work(items[-1])}
         for place in reversed(range(len(begun))):
             if begun[place].cancel():  # no thread of the pool has come to it
-                own[place] = second(ready[place])
+                own[place] = work(items[place])
         return [own[place] if place in own else begun[place].result() for place in range(len(items))]
     finally:
         for future in begun:

@@ -28,7 +28,6 @@ Pairs = tuple[Integers, Integers]  # messages and filters
 
 MIN_MESSAGES_PER_SLICE = 16
 MIN_ROWS_PER_SLICE, MAX_ROWS_PER_SLICE = 4096, 1 << 16  # of a table; larger slices would not stay in the caches
-FIRST_OF_TWO = 0.55  # of the rows; reading takes about a fifth of the time
 NO_PAIRS: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -307,15 +306,10 @@ def slice_count(rows: int, threads: int | None, least: int) -> int:
 
 
 def slice_spans(rows: int, threads: int | None) -> list[tuple[int, int]]:
-    """Return start and end of the slices of a table that are read and matched on their own; one if it is small.
-
-    Of two the first is the larger one: a thread matches it while the other one still reads the second.
-    """
+    """Return start and end of the slices of a table that are read and matched on their own; one if it is small."""
     check_threads(threads)
-    count = max(1, min(threads or cores(), rows // MIN_ROWS_PER_SLICE), -(-rows // MAX_ROWS_PER_SLICE))
-    if count == 2:
-        return [(0, round(FIRST_OF_TWO * rows)), (round(FIRST_OF_TWO * rows), rows)]
-    return spans_of(rows, count)
+    count = min(threads or cores(), rows // MIN_ROWS_PER_SLICE)
+    return spans_of(rows, max(1, count, -(-rows // MAX_ROWS_PER_SLICE)))
 
 
 def spans_of(rows: int, count: int) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from contrada.formats.message_values import read_message
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.arrays import offsets_of
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.pool import map_in_stages, map_threaded
+from contrada.geometry.pool import map_threaded
 from contrada.matching import batch_reading
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
 from contrada.matching.batch import Batch, Counted, count_pairs, main_attribute, match_batch, slice_spans
@@ -106,22 +106,16 @@ class MatchingTable:
         """Read and match slices of a large table in threads, a small table as a whole."""
         spans, main = slice_spans(table.num_rows, threads), main_attribute(snapshot)
 
-        def read(span: tuple[int, int]) -> tuple[Batch, int, list[Rejection]]:
+        def match(span: tuple[int, int]) -> tuple[Counted, list[Rejection]]:
             start, stop = span
             part = table.slice(start, stop - start)
             batch, rejected = batch_reading.batch_of_table(part, self._crs, self._store.encoder, main)
             if start == 0:
                 self._note_sample(batch)
-            return batch, stop - start, [item._replace(row=item.row + start) for item in rejected]
+            counted = match_batch(snapshot, batch, stop - start, threads if len(spans) == 1 else 1)
+            return counted, [item._replace(row=item.row + start) for item in rejected]
 
-        def match(slice: tuple[Batch, int, list[Rejection]]) -> tuple[Counted, list[Rejection]]:
-            batch, rows, rejected = slice
-            return match_batch(snapshot, batch, rows, threads if len(spans) == 1 else 1), rejected
-
-        if len(spans) == 2:  # reading in one thread while the other one matches
-            found = map_in_stages(read, match, spans, threads)
-        else:
-            found = map_threaded(lambda span: match(read(span)), spans, threads)
+        found = map_threaded(match, spans, threads) if len(spans) > 1 else [match(spans[0])]
         counts, rows = zip(*(counted for counted, _ in found), strict=True)
         return (np.concatenate(counts), np.concatenate(rows)), [item for _, rejected in found for item in rejected]
 
