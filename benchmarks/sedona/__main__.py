@@ -5,6 +5,7 @@ benchmarks/results. Sedona runs in a process and an environment of its own, buil
 makes (mvn and pip fetch it). Starting the sessions is not part of any number.
 """
 
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -41,9 +42,9 @@ CANDIDATES: dict[str, dict[str, str]] = {
 BAR, FEW_BAR = 3, 1.5
 SLOWER = 4  # times: plans that are slower than the quickest by so much, in their first turn too, are stopped
 FIRST = "BroadcastIndexJoin, messages"
-# `_quickest` asks Sedona for its plan as often before the turns that count; our job runs as often, so that Java has
-# compiled as much of it.
-ASKED_BEFORE = 2
+# Both jobs run by turns for so long before the turns that count: Java compiles what has run often, and Sedona's side
+# has run for longer by then, with the plans that were tried.
+WARM_SECONDS = 30.0
 MESSAGES = 10_000
 FEW = 500  # messages that every plan is tried with; the two quickest are tried with all
 
@@ -101,8 +102,10 @@ def _from_files(work: str, files: Files, few: Files | None, bench: Bench) -> Ite
         loaded(bench, files, is_cached=False)  # opening files belongs to both jobs
         return cast(list[int], bench.peer.ask("digest", condition=INTERSECTS, plan=CANDIDATES[best]))
 
-    for _ in range(ASKED_BEFORE):
+    start = time.perf_counter()
+    while time.perf_counter() - start < (0 if bench.report.quick else WARM_SECONDS):
         match_ours()
+        join_theirs()
     ours, theirs = race(match_ours, join_theirs, turns(bench))
     is_same = ours.answer == theirs.answer  # if not, the rows above say who is right
     answers = {"compared": files.compared, "different": 0} if is_same else {}
@@ -206,7 +209,7 @@ def loaded(bench: Bench, files: Files, is_cached: bool) -> None:
 
 def turns(bench: Bench) -> int:
     """Return how often each side is asked."""
-    return 1 if bench.report.quick else 3
+    return 1 if bench.report.quick else 5
 
 
 def peer_name(bench: Bench) -> str:

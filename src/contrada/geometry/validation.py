@@ -106,8 +106,11 @@ def is_on_the_globe(box: NDArray[np.float64], crs: Crs) -> bool:
 
 
 def _shrink(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Return the first `rows` rows without keeping the memory of the others."""
-    return array if len(array) == rows else array[:rows].copy()
+    """Return the first `rows` rows, without keeping the others if they are many.
+
+    Rows after the last one that was written take no memory of their own: the system gives pages when they are touched.
+    """
+    return array[:rows] if 2 * rows >= len(array) else array[:rows].copy()
 
 
 def _is_tangled(raw: RawRegions, row: int) -> bool:

@@ -141,7 +141,8 @@ def _matches(
     chosen = _chosen(sifted)
     near, table = rows if len(chosen) == rows.num_rows else rows.take(chosen), ForwardingTable()
     asked = near.select(template_columns(job.template))  # keys are known to be distinct: rows are numbered instead
-    subscribe_rows(table, asked, job.template, read=read_columns(sifted.read, chosen, rows.num_rows))
+    read = read_columns(sifted.read, chosen, rows.num_rows)
+    subscribe_rows(table, asked, job.template, read=read, written=())
     keys = near.column("key").combine_chunks()
     subscribers = near.column("subscriber").combine_chunks() if "subscriber" in near.column_names else keys
     names = AnswerWriter(job.types, by, FURTHER, SavedNames(keys, subscribers, None))
