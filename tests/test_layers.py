@@ -47,15 +47,17 @@ ALLOWED = {
     "simplification": {"geometry", "model", "cql2"},
     "matching": CORE - {"covering"},
     "covering": CORE,
+    "tracking": CORE - {"covering"},
     "overlay": CORE,
-    "broker": CORE,
-    "service": CORE | {"contrada", "jit", "broker"},
+    "broker": CORE | {"tracking"},
+    "service": CORE | {"contrada", "jit", "broker", "tracking"},
     "client": set(),
     "report": {"geometry", "cql2"},
-    "pipeline": CORE | {"jit", "report"},
+    "pipeline": CORE | {"jit", "report", "tracking"},
     "demo": CORE | {"contrada", "pipeline", "report"},
     "papers": CORE | {"contrada", "overlay", "broker"},
-    "cli": CORE | {"contrada", "jit", "overlay", "broker", "pipeline", "report", "demo", "papers", "service", "client"},
+    "cli": CORE
+    | {"contrada", "jit", "overlay", "broker", "pipeline", "report", "demo", "papers", "service", "client", "tracking"},
 }
 # Names that tests may use although they look private, or patch although they are constants.
 DOCUMENTED = {"_asdict", "_exit", "_fields", "_make", "_replace"}  # NamedTuple and os document them

@@ -1,4 +1,4 @@
-"""The broker under load: publishing, latency, fan-out, webhooks, memory, restart, a slow disk, and peers beside it.
+"""The broker under load: publishing, latency, fan-out, webhooks, memory, restart, a slow disk, tracks, and peers.
 
     python -m benchmarks.broker [--quick] [--only publish,latency,fanout,webhooks,memory,...] [--write]
 
@@ -25,6 +25,7 @@ from benchmarks.broker.clients import CONSUMERS
 from benchmarks.broker.peers import BATCH, counts, postgis, rate, tile38
 from benchmarks.broker.process import SERVE, SLOW_DISK, ServerProcess
 from benchmarks.broker.runs import Bench, Load, fan_out, load_at, stall
+from benchmarks.broker.tracked import tracked
 from benchmarks.broker.webhooks import send_all
 from benchmarks.command import run_sections
 from benchmarks.report import Report, Row
@@ -182,7 +183,7 @@ def webhooks(bench: Bench) -> Iterator[Row]:
 
 SECTIONS = {
     "publish": publish, "latency": latency, "fanout": fanout, "webhooks": webhooks, "memory": memory,
-    "restart": restart, "disk": disk, "tile38": tile38, "postgis": postgis,
+    "restart": restart, "disk": disk, "tracked": tracked, "tile38": tile38, "postgis": postgis,
 }  # fmt: skip
 
 if __name__ == "__main__":

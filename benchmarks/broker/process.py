@@ -76,11 +76,14 @@ class ServerProcess:
             raise SystemExit(f"{method} {path}: {answer.status} {data[:500]!r}")
         return json.loads(data) if "json" in answer.headers.get("Content-Type", "") else data
 
-    def load(self, workload: Workload, owners: int | None = None) -> float:
-        """Upload all subscriptions, as those of so many owners; return the seconds that it took."""
+    def load(self, workload: Workload, owners: int | None = None, query: str = "") -> float:
+        """Upload all subscriptions, as those of so many owners; return the seconds that it took.
+
+        `query` has further parameters of the upload.
+        """
         uploads = list(workload.uploads(owners))
         start = time.perf_counter()
-        path = f"/subscriptions?template={quote(TEMPLATE)}"
+        path = f"/subscriptions?template={quote(TEMPLATE)}{query}"
         count = sum(self.ask("POST", path, body, "application/vnd.apache.parquet")["count"] for body in uploads)
         seconds = time.perf_counter() - start
         if count != workload.count:

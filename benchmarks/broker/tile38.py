@@ -63,11 +63,11 @@ class ChannelConsumer(Consumer):
 class Tile38:
     """A running server that has loaded a workload."""
 
-    def __init__(self, folder: Path, port: int, workload: Workload) -> None:
+    def __init__(self, folder: Path, port: int, workload: Workload, detect: str = "inside") -> None:
         program = os.environ.get("TILE38_SERVER")
         if not program:
             raise SkippedError("Tile38: TILE38_SERVER names no program")
-        self._workload, self.port = workload, port
+        self._workload, self.port, self._detect = workload, port, detect
         folder.mkdir()
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self._process = subprocess.Popen([program, "-h", "127.0.0.1", "-p", str(port), "-d", str(folder)], **quiet)  # type: ignore[call-overload]
@@ -86,7 +86,7 @@ class Tile38:
         """Add a fence for each subscription; return the seconds that it took."""
         owners = self._workload.owners
         fences = [
-            command("SETCHAN", f"{owner_name(row % owners)}:s{row}", "INTERSECTS", "m", "FENCE", "DETECT", "inside",
+            command("SETCHAN", f"{owner_name(row % owners)}:s{row}", "INTERSECTS", "m", "FENCE", "DETECT", self._detect,
                     "COMMANDS", "set", "OBJECT", shapely.to_geojson(shape))
             for row, shape in enumerate(self._workload.shapes)
         ]  # fmt: skip
@@ -99,7 +99,7 @@ class Tile38:
         start = time.perf_counter()
         for first in range(0, len(fences), 1000):
             part = fences[first : first + 1000]
-            await _pipelined(reader, writer, part)
+            await pipelined(reader, writer, part)
         seconds = time.perf_counter() - start
         writer.close()
         return seconds
@@ -117,7 +117,7 @@ class Tile38:
 
         async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             for batch in batches:
-                await _pipelined(reader, writer, batch)
+                await pipelined(reader, writer, batch)
             writer.close()
 
         with collections_paused():
@@ -131,7 +131,7 @@ class Tile38:
         return Load(count / seconds, 0.0, 0.0, messages.mean, len(arrivals), wrong)
 
 
-async def _pipelined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commands: list[bytes]) -> None:
+async def pipelined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, commands: list[bytes]) -> None:
     """Send commands at once; wait for the line that answers each."""
     writer.write(b"".join(commands))
     for _ in commands:

@@ -44,6 +44,7 @@ from contrada.matching import (
     simplify,
 )
 from contrada.model import Column, Constraint, Filter, Predicate, ValueType, register_type
+from contrada.tracking import Tracker, TrackEvent, TrackEvents
 
 __version__ = "0.1.0"
 
@@ -81,6 +82,9 @@ __all__ = [
     "Stats",
     "SubscriberTable",
     "TableError",
+    "TrackEvent",
+    "TrackEvents",
+    "Tracker",
     "UnknownKeyError",
     "ValueType",
     "compose",

@@ -104,3 +104,17 @@ MIN_UNIVERSE_POINTS = 64  # below, the universe is not refitted
 QUERIES_S, QUERIES_U, NODES_S, NODES_U, COMPARISONS_S, COMPARISONS_U = range(6)
 FORWARDED_S, FORWARDED_U, WITHDRAWN, SENT, DONE = range(6, 11)
 TALLY_LENGTH = 11
+
+# Tracked objects (kernels/track): kinds of events and their bits, reasons, and places in the state.
+ENTER, EXIT, CHANGE, CROSS, DWELL = range(5)
+ENTER_BIT, EXIT_BIT, CHANGE_BIT, CROSS_BIT, DWELL_BIT = (1 << k for k in range(5))
+BY_FIX, BY_TIME, BY_EXPIRY, BY_END, BY_UNSUBSCRIBING, BY_REPLACING, BY_SUBSCRIPTION_EXPIRY = range(7)
+TAIL, PAIRS, FIXES, LATE, NEXT_DUE, EVENTS, CHANGES = range(7)
+TRACK_STATE_LENGTH = 7
+DWELT, GONE = 1, 128  # flags of a pair
+NO_BLOCK = 255  # class of an object that is inside of nothing
+BLOCK_CLASSES = 31
+NEVER = -(2**63)  # in place of a time
+FOREVER = 2**63 - 1
+# In place of a relation: that of the fix before, that of this fix, none.
+OF_LAST_FIX, OF_THIS_FIX, NO_RELATION = 253, 254, 255

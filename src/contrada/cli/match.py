@@ -24,6 +24,9 @@ A hundred million messages on Spark; matches become a directory of Parquet files
   contrada match messages/ s.ndjson --spark --master spark://host:7077 --artifacts /shared/tables --output out
 A table larger than a worker's memory, in fifty partitions:
   contrada match messages/ s.ndjson --spark --plan partitioned --partitions 50 --output out
+When vehicles enter and leave depots, instead of every position:
+  contrada match positions.ndjson depots.geojson --template 'S_WITHIN(geometry, $geometry)' \\
+    --track vehicle --time at --on 'enter, exit, dwell(5m)' --exit-buffer 20
 
 \b
 Exit codes:
@@ -54,12 +57,26 @@ from contrada.amounts import counted, rate
 from contrada.cli import options
 from contrada.cli.ending import FAULTS, INTERRUPTED, require_spark
 from contrada.cli.message_reader import Intake, MessageBatch, MessageOptions
-from contrada.cli.options import CARE, COORDINATES, READ, SPARK, WRITE, ByUnit, argument, check_paths, names_in, option
+from contrada.cli.options import (
+    CARE,
+    COORDINATES,
+    READ,
+    SPARK,
+    WRITE,
+    ByUnit,
+    FirstFix,
+    LateFixes,
+    argument,
+    check_paths,
+    names_in,
+    option,
+)
 from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
-from contrada.cli.results import NamedRows, ResultFormat, chosen_format, open_results
+from contrada.cli.results import NamedRows, ResultFormat, chosen_format, open_file, open_results
 from contrada.cli.scanning import FirstMessages, max_messages, scan
 from contrada.cli.subscribing import Asking, table_of
+from contrada.cli.tracking import EventWriter, TrackedRun, Tracking, tracking_of
 from contrada.errors import ContradaError, UnknownKeyError
 from contrada.formats.reading import read_zones
 from contrada.formats.records import Rejected
@@ -132,6 +149,14 @@ def match(
     artifacts: Artifacts = None,
     plan: PlanOption = MatchingPlan.auto,
     partitions: Partitions = None,
+    track: options.Track = None,
+    on: options.On = None,
+    time: options.EventTime = None,
+    exit_buffer: options.ExitBuffer = 0.0,
+    exit_after: options.ExitAfter = None,
+    first: options.First = FirstFix.enter,
+    late: options.Late = LateFixes.ignore,
+    expire_after: options.ExpireAfter = None,
 ) -> None:
     """Match messages with subscriptions; the docstring of this module is the help page."""
     if str(messages) == str(subscriptions) == "-":
@@ -140,24 +165,45 @@ def match(
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs need --template")
     check_spark(spark, [master, artifacts, partitions], plan, partitions)
     check_paths([messages, subscriptions, zones], [output, reject])
+    asked = {"on": on, "exit_buffer": exit_buffer, "exit_after": exit_after, "first": first.value}
+    tracking = tracking_of(track, {"time": time, "late": late.value, "expire_after": expire_after}, asked)
+    check_tracking(tracking, spark or explain is not None or by is not ByUnit.subscription, asked)
     read = {"times": names_in(times), "to_crs": to_crs}
-    around_messages = None if buffer_of is Buffered.subscriptions else buffer
+    reading = reading_of(messages_format, id, {**read, "crs": crs}, zones, buffer, buffer_of)
+    of_rows = {**read, "key": key or "key", "subscriber": subscriber or "subscriber", "crs": subscriptions_crs}
     around_rows = None if buffer_of is Buffered.messages else buffer
-    known = None if zones is None else read_zones(zones)
-    of_messages = {**read, "zones": known, "crs": crs, "buffer": around_messages}
-    names = {"key": key or "key", "subscriber": subscriber or "subscriber"}
-    of_rows = {**read, **names, "crs": subscriptions_crs, "buffer": around_rows}
-    reading = MessageOptions(messages_format, of_messages, id)
-    asking = Asking(subscriptions, subscriptions_format, template, of_rows)
-    rest = (reject, strict, quiet, threads, explain, limit, csv_safe, plan.value)
+    asking = Asking(subscriptions, subscriptions_format, template, {**of_rows, "buffer": around_rows})
+    rest = (reject, strict, quiet, threads, explain, limit, csv_safe, plan.value, tracking)
     work = MatchPlan(messages, reading, asking, output, format, by.value, *rest)
-    if not spark:
-        raise typer.Exit(run(work))
+    raise typer.Exit(run_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
+
+
+def reading_of(
+    format: str | None, id: str | None, read: dict[str, Any], zones: Path | None, buffer: float | None, of: Buffered
+) -> MessageOptions:
+    """Return how messages are read."""
+    known = None if zones is None else read_zones(zones)
+    around = None if of is Buffered.subscriptions else buffer
+    return MessageOptions(format, {**read, "zones": known, "buffer": around}, id)
+
+
+def run_on_spark(
+    work: MatchPlan, master: str | None, artifacts: str | None, plan: MatchingPlan, partitions: int | None
+) -> int:
+    """Match on Spark; return the exit code."""
     require_spark()
-    from contrada.cli.spark.match import PartitionPlan, run_on_spark
+    from contrada.cli.spark import match as spark_match
 
     wanted: Any = plan.value if plan in (MatchingPlan.broadcast, MatchingPlan.partitioned) else "auto"
-    raise typer.Exit(run_on_spark(work, master, artifacts, PartitionPlan(wanted, partitions)))
+    return spark_match.run_on_spark(work, master, artifacts, spark_match.PartitionPlan(wanted, partitions))
+
+
+def check_tracking(tracking: Tracking | None, is_other: bool, asked: dict[str, Any]) -> None:
+    """Raise BadParameter for options that need --track, and for others that do not go with it."""
+    if tracking is None and (asked["on"] or asked["exit_buffer"] or asked["exit_after"]):
+        raise typer.BadParameter("--on, --exit-buffer and --exit-after need --track")
+    if tracking is not None and (is_other or not asked["on"]):
+        raise typer.BadParameter("--track needs --on, and does not go with --spark, --explain and --by subscriber")
 
 
 def check_spark(spark: bool, options: list[str | int | None], plan: MatchingPlan, partitions: int | None) -> None:
@@ -187,6 +233,7 @@ class MatchPlan:
     limit: int = 0
     csv_safe: bool = False
     plan: str = "auto"
+    tracking: Tracking | None = None
 
 
 @dataclass
@@ -196,6 +243,7 @@ class MatchCounts:
     messages: int = 0
     matched: int = 0
     matches: int = 0
+    objects: int = 0  # that are tracked
     subscriptions: int = 0
     census: Census = field(default_factory=Census)
     began: float = field(default_factory=time.perf_counter)
@@ -218,6 +266,7 @@ def run(plan: MatchPlan) -> int:
     """Match, print the summary, and return the exit code."""
     code = 0
     work = _match_messages if plan.explain is None else _explain_messages
+    work = work if plan.tracking is None else _track_messages
     scrolls = plan.output is None and sys.stdout is not None and sys.stdout.isatty()
     with closing(Rejections(plan.reject)) as rejections, ProgressLine(not scrolls and not plan.quiet) as progress:
         counts = MatchCounts()
@@ -257,7 +306,10 @@ def summary(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> Ite
     for what, read in (("subscription", counts.subscriptions), ("message", counts.messages)):
         bad = rejections.counts[what]
         yield f"{what + 's:':<15}{read:,}" + (f", and {bad:,} rejected" if bad else "")
-    if plan.explain is None:
+    if plan.tracking is not None:
+        yield f"events:        {counts.matches:,}, of {counts.objects:,} objects"
+        yield f"time:          {seconds:.2f} s, {rate(counts.messages, seconds, 'message')}"
+    elif plan.explain is None:
         kind = "" if plan.by == "subscription" else " (by subscriber)"
         yield f"matches:       {counts.matches:,}{kind}, for {counts.matched:,} of the messages"
         yield f"time:          {seconds:.2f} s, {rate(counts.messages, seconds, 'message')}"
@@ -361,6 +413,32 @@ def _scan_held(
     with closing(MatchWriter(plan, found.names, rejections, counts)) as writer:
         held.replay(lambda batch: writer.write(batch, *without_bad(batch, next(matches))))
     return True
+
+
+def _track_messages(plan: MatchPlan, rejections: Rejections, counts: MatchCounts, progress: ProgressLine) -> None:
+    """Write what tracked objects do."""
+    assert plan.tracking is not None
+    tracked = TrackedRun(plan.tracking, plan.asking, partial(rejections.add, what="subscription"))
+    rejections.flush()
+    counts.start(len(tracked.tracker), {})
+    file = open_file(plan.output, chosen_format(plan.format, plan.output))
+    with closing(EventWriter(file, plan.csv_safe)) as writer:
+
+        def take(batch: MessageBatch) -> None:
+            events, bad = tracked.take(batch, plan.threads)
+            for item in bad:
+                rejections.add(item, "message")
+            writer.write(events)
+            counts.messages += len(batch.ids) - len(bad)
+            counts.matches += len(events)
+            counts.objects = tracked.tracker.tracks.objects
+            progress.tell(counts.line, intake.position)
+
+        intake = _intake(plan, take, partial(rejections.add, what="message"), rejections.flush)
+        intake.run(plan.messages)
+        last = tracked.finish()
+        writer.write(last)
+        counts.matches += len(last)
 
 
 def _explain_messages(plan: MatchPlan, rejections: Rejections, counts: MatchCounts, progress: ProgressLine) -> None:

@@ -15,6 +15,7 @@ from contrada.cli.results import ResultFormat
 from contrada.errors import OverlayError
 
 READ, WRITE, COORDINATES, CARE, SPARK, RUNNING = "Reading", "Writing", "Coordinates", "Care", "Spark", "Running"
+TRACKING = "Tracking"
 
 
 def option(panel: str | None, help: str, *names: str, **settings: Any) -> Any:
@@ -61,6 +62,23 @@ ByOption = Annotated[ByUnit, option(WRITE, "Write a line per subscription, or pe
 RejectFile = Annotated[Path | None, option(CARE, "File for rejections: newline JSON of place, reason, text.")]
 Strict = Annotated[bool, option(CARE, "Exit with 1 if anything is rejected.", "--strict")]
 Quiet = Annotated[bool, option(CARE, "Print no summary and no progress.", "--quiet", "-q")]
+FirstFix = StrEnum("FirstFix", ["enter", "silent"])  # what the first fix of an object tells
+LateFixes = StrEnum("LateFixes", ["ignore", "arrival"])  # what becomes of fixes older than the newest one
+Track = Annotated[str | None, option(TRACKING, "Attribute with the id of an object: messages are states of objects.")]
+On = Annotated[
+    str | None,
+    option(TRACKING, "With --track: events to write: enter, exit, change, cross, dwell(5m); several by commas."),
+]
+EventTime = Annotated[str | None, option(TRACKING, "With --track: attribute with the time; default: arrival.")]
+ExitBuffer = Annotated[
+    float, option(TRACKING, "With --track: distance from the region within which an object stays in.", min=0)
+]
+ExitAfter = Annotated[str | None, option(TRACKING, "With --track: time outside before an exit, such as 90s.")]
+First = Annotated[FirstFix, option(TRACKING, "With --track: whether a first fix that matches is an enter.")]
+Late = Annotated[LateFixes, option(TRACKING, "With --track: leave late fixes out, or take them in order of arrival.")]
+ExpireAfter = Annotated[
+    str | None, option(TRACKING, "With --track: time without a message after which an object leaves, such as 1h.")
+]
 Master = Annotated[str | None, option(RUNNING, "Spark master; default: all cores of this machine.")]
 Degree = Annotated[str, plain("Minimum and maximum number of children of a node.", metavar="m,M")]
 Sketch = Annotated[int, plain("Number of boxes that a parent keeps of a low node; 0: one.", min=0)]

@@ -217,12 +217,21 @@ def sync(
 def _apply(client: Client, found: SyncDifference) -> Iterator[str]:
     """Change the server; yield what it refuses. What is new comes first, so that nobody waits for it in vain."""
     rows: list[dict[str, Any]] = [item._asdict() for item in found.added]
-    rows += [item._asdict() | {"paused": old.paused, "expires": old.expires} for item, old in found.changed]
+    rows += [
+        item._asdict() | {"paused": old.paused, "expires": old.expires} | _tracking_of(old)
+        for item, old in found.changed
+    ]
     for part in _parts(rows):
         for bad in client.bulk(part, content_type="application/x-ndjson").rejected:
             yield f"{bad.key}: {bad.reason}"
     for key in found.removed:
         client.unsubscribe(key, missing_ok=True)
+
+
+def _tracking_of(old: SubscriptionInfo) -> dict[str, Any]:
+    """Return what a subscription asks of tracked objects; nothing if it tracks none."""
+    names = ("track", "on", "exit_buffer", "exit_after", "time", "first", "late")
+    return {} if old.track is None else {name: getattr(old, name) for name in names}
 
 
 def _parts(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ from contrada.client.answers import (
     ReplayResult,
     SubscriberInfo,
     SubscriptionInfo,
+    TrackInfo,
     WebhookInfo,
     WebhookTest,
 )
@@ -19,6 +20,7 @@ from contrada.client.async_client import AsyncClient
 from contrada.client.errors import ClientError, ProblemError, ProtocolError, ResetError, UnreachableError
 from contrada.client.streams import AsyncMatchStream
 from contrada.client.sync_client import Client, MatchStream
+from contrada.client.tracking import TrackOptions
 
 __all__ = [
     "AsyncClient",
@@ -40,6 +42,8 @@ __all__ = [
     "ResetError",
     "SubscriberInfo",
     "SubscriptionInfo",
+    "TrackInfo",
+    "TrackOptions",
     "UnreachableError",
     "WebhookInfo",
     "WebhookTest",

@@ -10,16 +10,33 @@ import msgspec
 T = TypeVar("T")
 
 
+class TrackInfo(msgspec.Struct, frozen=True):
+    """What an event says of a tracked object: `kind` is enter, exit, change, cross or dwell.
+
+    `before` and `after` are the relations of the object to the region, such as "inside" and "disjoint", None without a
+    fix that has a geometry. `reason` says what made the event if it was not a fix, such as "time" or "expired".
+    """
+
+    id: str | int
+    kind: str
+    before: str | None = None
+    after: str | None = None
+    time: datetime | None = None
+    reason: str | None = None
+
+
 class Match(msgspec.Struct, frozen=True):
     """A message that satisfies a subscription: `key` names the subscription, `id` this match.
 
-    The id is the same whenever the match is sent again; matches of a subscriber have rising sequence numbers.
+    The id is the same whenever the match is sent again; matches of a subscriber have rising sequence numbers. For a
+    subscription that tracks objects, `track` says what became of one.
     """
 
     id: str
     sequence: int
     key: str
     message: Any
+    track: TrackInfo | None = None
 
 
 class MatchReset(msgspec.Struct, frozen=True):
@@ -66,16 +83,25 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class SubscriptionInfo(msgspec.Struct, frozen=True):
-    """A subscription; messages from the sequence number `applies_from` on are matched against it."""
+    """A subscription; messages from the sequence number `applies_from` on are matched against it.
+
+    The members from `track` on are those of one that tracks objects, whose `on` lists kinds of events.
+    """
 
     key: str
     subscriber: str
     filter: str | dict[str, Any]
     applies_from: int
     created: datetime
-    on: str = "match"
+    on: str | list[str | dict[str, Any]] = "match"
     expires: datetime | None = None
     paused: bool = False
+    track: str | None = None
+    exit_buffer: float = 0.0
+    exit_after: str | float | None = None
+    time: str | None = None
+    first: str | None = None
+    late: str | None = None
 
 
 class BulkResult(msgspec.Struct, frozen=True):
@@ -92,6 +118,7 @@ class ExplainResult(msgspec.Struct, frozen=True):
     matches: bool
     verdict: str
     explanation: dict[str, Any]
+    track: dict[str, Any] | None = None
 
 
 class TriedMessage(msgspec.Struct, frozen=True):
@@ -100,6 +127,7 @@ class TriedMessage(msgspec.Struct, frozen=True):
     sequence: int
     at: datetime
     message: Any
+    track: TrackInfo | None = None
 
 
 class DryRunResult(msgspec.Struct, frozen=True, rename={"first": "from", "last": "to"}):
@@ -200,6 +228,7 @@ class DeadLetterInfo(msgspec.Struct, frozen=True):
     key: str | None = None
     message: Any = None
     oldest: int | None = None
+    track: TrackInfo | None = None
 
 
 class ReplayResult(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime
 from os import PathLike
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -37,6 +37,7 @@ from contrada.client.answers import (
 from contrada.client.connection import IDLE, PATIENCE, ServerConnection, path_of
 from contrada.client.errors import ProblemError
 from contrada.client.streams import AsyncMatchStream, MatchReader, acknowledge
+from contrada.client.tracking import TrackOptions, track_members, track_query
 from contrada.errors import ArgumentError
 
 JSON, LINES = "application/json", "application/x-ndjson"
@@ -153,16 +154,17 @@ class AsyncClient:
         ttl: float | None = None,
         paused: bool = False,
         new: bool = False,
+        **tracking: Unpack[TrackOptions],
     ) -> SubscriptionInfo:
         """Add or replace a subscription; `filter` is CQL2 text or JSON, or anything whose `str` is CQL2 text.
 
-        It ends at `expires` or after `ttl` seconds. With `new`, a key in use is an error.
+        It ends at `expires` or after `ttl` seconds. With `new`, a key in use is an error. With `track`, the attribute
+        that names objects, and `on`, kinds of events such as "enter", it tracks objects (see TrackOptions).
         """
-        asked = {
-            "subscriber": subscriber,
-            "filter": filter if isinstance(filter, Mapping) else str(filter),
-            "paused": paused,
-        } | ({} if expires is None else {"expires": expires}) | ({} if ttl is None else {"ttl": ttl})  # fmt: skip
+        asked: dict[str, Any] = {"subscriber": subscriber, "filter": filter}
+        asked["filter"] = filter if isinstance(filter, Mapping) else str(filter)
+        asked |= {"paused": paused} | track_members(tracking)
+        asked |= {name: value for name, value in (("expires", expires), ("ttl", ttl)) if value is not None}
         headers = {"Content-Type": JSON} | ({"If-None-Match": "*"} if new else {})
         path, body = path_of("subscriptions", key), encoded(asked)
         # A second attempt would find the subscription of the first one.
@@ -201,14 +203,15 @@ class AsyncClient:
         *,
         content_type: str | None = None,
         template: str | None = None,
+        **tracking: Unpack[TrackOptions],
     ) -> BulkResult:
         """Add or replace many subscriptions: mappings with key, subscriber and filter, or bytes of a content type.
 
         Bytes of GeoParquet or GeoJSON need a template, a filter with $column in place of values. Bad rows are in the
-        answer, good ones are kept.
+        answer, good ones are kept. With `track` all rows track objects that do not say it themselves.
         """
         body, kind = body_of(rows, content_type)
-        query = {} if template is None else {"template": template}
+        query = ({} if template is None else {"template": template}) | track_query(tracking)
         headers = {"Content-Type": kind}
         return await self._request(
             BulkResult, "POST", "/subscriptions", query=query, headers=headers, body=body, also=(422,)
@@ -228,10 +231,17 @@ class AsyncClient:
         return await self._request(ExplainResult, "POST", path, headers=headers, body=encoded(message))
 
     async def dry_run(
-        self, filter: Any, *, since: datetime | None = None, start: int | None = None, limit: int = 10
+        self,
+        filter: Any,
+        *,
+        since: datetime | None = None,
+        start: int | None = None,
+        limit: int = 10,
+        **tracking: Unpack[TrackOptions],
     ) -> DryRunResult:
         """Match a filter against the past: since a time, from a sequence number on, or within the last hour."""
         asked: dict[str, Any] = {"filter": filter if isinstance(filter, Mapping) else str(filter), "limit": limit}
+        asked |= track_members(tracking)
         if since is not None:
             asked["since"] = since.astimezone()
         if start is not None:

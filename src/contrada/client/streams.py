@@ -37,7 +37,8 @@ class MatchReader:
         self._connection, self._path = connection, path_of("subscribers", subscriber, "events")
         self._patience = patience
         self._query = query
-        self._last: tuple[int, int] | None = None  # sequence and number of the last match
+        self._last: tuple[int, ...] | None = None  # the place of the last match
+        self._last_id = ""
         self._response: aiohttp.ClientResponse | None = None
         self._parser = SseParser()
         self._backoff = connection.backoff()
@@ -94,7 +95,7 @@ class MatchReader:
             await self._pin()
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         if self._last is not None:
-            headers["Last-Event-ID"] = "{}.{}".format(*self._last)
+            headers["Last-Event-ID"] = self._last_id
         query = {} if self._last is not None else self._query
         response = await self._connection.open("GET", self._path, query=query, headers=headers)
         if response.status == 200 and response.content_type == "text/event-stream":
@@ -127,7 +128,7 @@ class MatchReader:
                 match = decoded(event.data, Match)
                 place = _place(match.id)
                 if self._last is None or place > self._last:
-                    self._last = place
+                    self._last, self._last_id = place, match.id
                     found.append(match)
         return found
 
@@ -137,13 +138,16 @@ def _may_pass(error: ClientError) -> bool:
     return isinstance(error, UnreachableError) or (isinstance(error, ProblemError) and error.status in AGAIN)
 
 
-def _place(id: str) -> tuple[int, int]:
-    """Return the order of a match among those of its subscriber."""
+def _place(id: str) -> tuple[int, ...]:
+    """Return the order of a match among those of its subscriber: message, rank, and number of the subscription.
+
+    A second match of the same message and subscription has the rank 1 at the end of its id, and so on.
+    """
     try:
-        sequence, number = map(int, id.split("."))
+        sequence, number, rank = map(int, (id if id.count(".") == 2 else f"{id}.0").split("."))
     except ValueError as error:
         raise ProtocolError(f"need the id of a match such as 12.3, got {id!r:.60}") from error
-    return sequence, number
+    return sequence, rank, number
 
 
 class AsyncMatchStream(Generic[Item]):

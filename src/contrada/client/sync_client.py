@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
 from os import PathLike
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from weakref import finalize
 
 from contrada.client.answers import (
@@ -29,6 +29,7 @@ from contrada.client.answers import (
 from contrada.client.async_client import PAGE, AsyncClient, Start
 from contrada.client.connection import IDLE, PATIENCE
 from contrada.client.streams import AsyncMatchStream, Item
+from contrada.client.tracking import TrackOptions
 
 T = TypeVar("T")
 
@@ -159,9 +160,12 @@ class Client:
         ttl: float | None = None,
         paused: bool = False,
         new: bool = False,
+        **tracking: Unpack[TrackOptions],
     ) -> SubscriptionInfo:
         """Add or replace a subscription."""
-        asked = self._client.subscribe(key, subscriber, filter, expires=expires, ttl=ttl, paused=paused, new=new)
+        asked = self._client.subscribe(
+            key, subscriber, filter, expires=expires, ttl=ttl, paused=paused, new=new, **tracking
+        )
         return self._run(asked)
 
     def unsubscribe(self, key: str, *, missing_ok: bool = False) -> int | None:
@@ -184,9 +188,10 @@ class Client:
         *,
         content_type: str | None = None,
         template: str | None = None,
+        **tracking: Unpack[TrackOptions],
     ) -> BulkResult:
         """Add or replace many subscriptions."""
-        return self._run(self._client.bulk(rows, content_type=content_type, template=template))
+        return self._run(self._client.bulk(rows, content_type=content_type, template=template, **tracking))
 
     def pause(self, key: str) -> SubscriptionInfo:
         """Pause a subscription."""
@@ -201,10 +206,16 @@ class Client:
         return self._run(self._client.explain(key, message))
 
     def dry_run(
-        self, filter: Any, *, since: datetime | None = None, start: int | None = None, limit: int = 10
+        self,
+        filter: Any,
+        *,
+        since: datetime | None = None,
+        start: int | None = None,
+        limit: int = 10,
+        **tracking: Unpack[TrackOptions],
     ) -> DryRunResult:
         """Match a filter against the past."""
-        return self._run(self._client.dry_run(filter, since=since, start=start, limit=limit))
+        return self._run(self._client.dry_run(filter, since=since, start=start, limit=limit, **tracking))
 
     @overload
     def matches(

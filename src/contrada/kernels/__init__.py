@@ -73,6 +73,12 @@ _MODULES = {
     "z_drop": "cover.z_curve_search",
     "z_search": "cover.z_curve_search",
     "z_replay": "cover.z_curve_search",
+    "fill_fixes": "track.steps",
+    "fill_time": "track.steps",
+    "fill_removal": "track.steps",
+    "fill_changes": "track.steps",
+    "list_near": "track.near",
+    "meet_segments": "track.segments",
 }
 
 NAMES = tuple(_MODULES)

@@ -30,10 +30,13 @@ from contrada.matching.subscriber_table import SubscriberTable, simplified_by_su
 from contrada.matching.table_simplification import Progress, recalled, simplify_table
 from contrada.matching.template import BoundTemplate, bind_template
 from contrada.model import Predicate
+from contrada.shown import short
 from contrada.simplification.simplifying import Simplification
 
 
-@checks_methods("subscribe_many", "keys_of", "subscribers_of", "save", "open", "verify", "explain", "written")
+@checks_methods(
+    "subscribe_many", "keys_of", "rows_of", "subscribers_of", "save", "open", "verify", "explain", "written"
+)
 class ForwardingTable(MatchingTable):
     """A live table of subscriptions; any number of threads may match while others update.
 
@@ -238,6 +241,21 @@ class ForwardingTable(MatchingTable):
         ['k17']
         """
         return _listed(self._keys.chosen(_checked_rows(rows)))
+
+    def rows_of(self, keys: Sequence[Name]) -> list[int]:
+        """Return the rows of subscriptions, as answers by subscription have them; raise UnknownKeyError for others.
+
+        >>> table = ForwardingTable()
+        >>> keys = [table.subscribe("ops-team", "severity >= 3", key=key) for key in ("k17", "k18")]
+        >>> table.rows_of(["k18"])
+        [1]
+        """
+        with self._store.lock:
+            found = [self._row_of(key) for key in keys]
+        for key, row in zip(keys, found, strict=True):
+            if row is None:
+                raise UnknownKeyError(f"no subscription has the key {short(key)}")
+        return [row for row in found if row is not None]
 
     def subscribers_of(self, rows: NDArray[np.int64], by: Literal["subscription", "subscriber"]) -> list[Name]:
         """Return the subscribers for the rows of an answer; `by` is the `by` of that answer."""

@@ -12,6 +12,7 @@ import msgspec
 
 from contrada.errors import UnknownKeyError
 from contrada.service.store.message_store import MessageStore, StoreChange
+from contrada.service.tracks.asking import TrackAsked
 
 SUBSCRIPTION, FILTER, RETIRED = "subscription", "filter", "retired"  # kinds of records
 SEPARATOR = "\0"  # between a tenant and a name
@@ -20,7 +21,7 @@ SEPARATOR = "\0"  # between a tenant and a name
 class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is kept of a subscription besides its filter; times are in milliseconds since 1970.
 
-    Messages from the sequence number `applies_from` on are matched against it.
+    Messages from the sequence number `applies_from` on are matched against it. `track` is there if it tracks objects.
     """
 
     number: int
@@ -30,6 +31,7 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     on: str = "match"
     expires: int | None = None
     is_paused: bool = False
+    track: TrackAsked | None = None
 
 
 class Retired(msgspec.Struct, frozen=True):

@@ -21,16 +21,21 @@ from contrada.service.catalog import FILTER, SEPARATOR, Catalog, Definition, Fee
 from contrada.service.cursors import Cursors, Position
 from contrada.service.intake import BodyReader, Part, Post, Refusal, Taken
 from contrada.service.match_page import MatchPage
-from contrada.service.matches import pack_matches
+from contrada.service.matches import TrackedEvent, pack_matches
 from contrada.service.recent_ids import RecentIds
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.subscriber_retention import SubscriberRetentions
 from contrada.service.table_files import TableFiles
+from contrada.service.tracks.asking import TrackAsked
+from contrada.service.tracks.groups import MatchedPart, ObjectNews
+from contrada.service.tracks.journal import SNAPSHOT_AFTER
+from contrada.service.tracks.trackers import Trackers
 
 BROKER = "broker"  # kind of the records of the broker core, but for those of its subscriptions
 BROKER_SUBSCRIPTION = "broker-subscription"
 BROKER_ID = "here"
 CLIENT = "subscribers"  # all are one client of the broker core, which then delivers a batch once: numbers tell whose
+TRACK_FORMAT = "track"  # of messages that the service makes itself, about tracked objects
 # Removed by one transaction, so that others do not wait long; and of how many it is noted at once who loses them.
 TRIM_ROWS, NOTED_ROWS = 1_000, 4_000
 
@@ -47,6 +52,7 @@ class NewSubscription(NamedTuple):
     expires: int | None = None
     is_paused: bool = False
     predicate: Predicate | None = None
+    track: TrackAsked | None = None
 
 
 class Published(NamedTuple):
@@ -62,11 +68,12 @@ class Published(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """A message with the subscriptions that it satisfies, by rising number."""
+    """A message with the subscriptions that it satisfies, by rising number, and its events of tracked objects."""
 
     sequence: int
     body: bytes
     numbers: list[int]
+    tracked: Sequence[TrackedEvent] = ()
 
 
 class Core:
@@ -85,6 +92,8 @@ class Core:
         most_subscriptions: int = 1_000_000,
         vertices: int | None = None,
         tables: TableFiles | None = None,
+        track_expiry: int | None = None,
+        track_log: int = SNAPSHOT_AFTER,
     ) -> None:
         self._tables = tables
         self._clock, self._window, self._most = clock, window, most_subscriptions
@@ -100,6 +109,8 @@ class Core:
         self._recent = RecentIds(window, store.ids(window))
         self._brokers = _restored_brokers(store, window, tables)
         self._reader = BodyReader(vertices=vertices)
+        self.trackers = Trackers.load(store, track_expiry, track_log)
+        self._told: list[Delivery] = []  # messages of our own that were not taken yet
 
     def now(self) -> int:
         """Return the time in milliseconds; it never falls, whatever the clock does."""
@@ -147,7 +158,7 @@ class Core:
         """Return the sequence number of each message, minus that of an equal earlier one, or why it was refused."""
         outcomes: list[int | str] = [0] * len(taken.bodies)
         again = self._known(tenant, taken.ids)
-        found, refused = self._match(tenant, taken.parts, again)
+        found, refused, tracked = self._match(tenant, taken.parts, again)
         at = self.now()
         for place, (id, body) in enumerate(zip(taken.ids, taken.bodies, strict=True)):
             if place in again:
@@ -161,14 +172,12 @@ class Core:
             self.last += 1
             self.total += len(body)
             outcomes[place] = self.last
-            numbers = sorted(found.get(place, ()))
-            format = posts[taken.posts[place]].format
-            change.messages.append(
-                StoredMessage(self.last, at, tenant, id or "", format, body, pack_matches(numbers), self.total)
-            )
+            numbers, events = sorted(found.get(place, ())), tracked.get(place, ())
+            format, matches = posts[taken.posts[place]].format, pack_matches(numbers, events)
+            change.messages.append(StoredMessage(self.last, at, tenant, id or "", format, body, matches, self.total))
             if id is not None:
                 self._recent.add(tenant, id, self.last)
-            deliveries.append(Delivery(self.last, body, numbers))
+            deliveries.append(Delivery(self.last, body, numbers, events))
         return outcomes
 
     def _known(self, tenant: str, ids: Sequence[str | None]) -> dict[int, int]:
@@ -187,13 +196,17 @@ class Core:
 
     def _match(
         self, tenant: str, parts: list[Part], again: Mapping[int, int]
-    ) -> tuple[dict[int, list[Any]], dict[int, str]]:
-        """Return the numbers that new messages satisfy, by place, and why some cannot be matched."""
+    ) -> tuple[dict[int, list[Any]], dict[int, str], dict[int, list[TrackedEvent]]]:
+        """Return the numbers that new messages satisfy, why some cannot be matched, and events of tracked objects.
+
+        All are by place; the numbers are those of subscriptions that are not tracked.
+        """
         found: dict[int, list[Any]] = {}
         refused: dict[int, str] = {}
-        broker = self._brokers.get(tenant)
+        broker, is_tracked = self._brokers.get(tenant), self.trackers.watches(tenant)
+        matched: list[MatchedPart] = []
         if broker is None:
-            return found, refused
+            return found, refused, {}
         for table, places in parts:
             if again:
                 fresh = [row for row, place in enumerate(places) if place not in again]
@@ -204,7 +217,12 @@ class Core:
             keys, rejected = broker.match(table)
             found.update(zip(places, keys, strict=True))
             refused |= {places[item.row]: item.reason for item in rejected}
-        return found, refused
+            if is_tracked:
+                matched.append(MatchedPart(table, places, keys, [item.row for item in rejected]))
+        if not is_tracked:
+            return found, refused, {}
+        events = self.trackers.apply(tenant, matched, self.now())
+        return {place: self.trackers.plain(numbers) for place, numbers in found.items()}, refused, events
 
     # --- subscriptions ---
 
@@ -219,35 +237,64 @@ class Core:
         number = old.number if keeps and old is not None else len(self.catalog.owners)
         broker = self._broker(tenant)
         filter = asked.filter if asked.predicate is None else asked.predicate
+        watch = None
+        if asked.track is not None:
+            filter = bound_predicate(filter)
+            watch = asked.track.watch(filter)
         if asked.is_paused:
             bound_predicate(filter)
         else:
             self._note(tenant, broker.subscribe(CLIENT, number, filter), change)
         if old is not None and not old.is_paused and (asked.is_paused or not keeps):
             self._note(tenant, broker.unsubscribe(old.number), change)
+        if old is not None and (asked.is_paused or not keeps or watch is None):
+            reason = "unsubscribed" if asked.is_paused and keeps else "replaced"
+            self._tell(tenant, self.trackers.unwatch(old.number, self.now(), reason, change), change)
         if not keeps:
             if old is not None:
                 self.catalog.remove(tenant, key, self.last, change)
             assert self.catalog.new_number() == number
+        if asked.track is not None and watch is not None and not asked.is_paused:
+            told = self.trackers.watch(tenant, number, asked.track, watch, self.now(), change)
+            self._tell(tenant, told, change)
         created = self.now() if old is None else old.created
         definition = Definition(
-            number, asked.subscriber, self.last + 1, created, asked.on, asked.expires, asked.is_paused
+            *(number, asked.subscriber, self.last + 1, created, asked.on, asked.expires, asked.is_paused, asked.track)
         )
         self.catalog.put(tenant, key, definition, change)
         change.records.append((FILTER, tenant + SEPARATOR + key, msgspec.json.encode(asked.filter)))
         return definition
 
-    def delete(self, tenant: str, key: str, change: StoreChange) -> Definition:
-        """Remove a subscription; its matches so far stay deliverable."""
+    def delete(self, tenant: str, key: str, change: StoreChange, reason: str = "unsubscribed") -> Definition:
+        """Remove a subscription; its matches so far stay deliverable, and the objects that it tracks leave it."""
         definition = self.catalog.require(tenant, key)
         if not definition.is_paused:
             self._note(tenant, self._broker(tenant).unsubscribe(definition.number), change)
+        self._tell(tenant, self.trackers.unwatch(definition.number, self.now(), reason, change), change)
         return self.catalog.remove(tenant, key, self.last, change)
 
     def expire(self, change: StoreChange) -> None:
-        """Remove the subscriptions whose time is over."""
+        """Do what is due: remove the subscriptions whose time is over, and tell what time makes of tracked objects."""
+        for tenant, news in self.trackers.advance(self.now()):
+            self._tell(tenant, [news], change)
         for tenant, key in list(self.catalog.expired(self.now())):
-            self.delete(tenant, key, change)
+            self.delete(tenant, key, change, "expired-subscription")
+
+    def take_told(self) -> list[Delivery]:
+        """Return the messages that the core itself has made since the last call, about tracked objects."""
+        told, self._told = self._told, []
+        return told
+
+    def _tell(self, tenant: str, told: Iterable[ObjectNews], change: StoreChange) -> None:
+        """Put events that no message made into the log, in messages of our own that name the objects."""
+        for body, events in told:
+            self.last += 1
+            self.total += len(body)
+            matches = pack_matches((), events)
+            change.messages.append(
+                StoredMessage(self.last, self.now(), tenant, "", TRACK_FORMAT, body, matches, self.total)
+            )
+            self._told.append(Delivery(self.last, body, [], events))
 
     # --- retention ---
 

@@ -10,22 +10,36 @@ import msgspec
 
 from contrada.errors import FormatError
 from contrada.service.catalog import SEPARATOR
+from contrada.service.matches import NUMBER_BITS, NUMBER_MASK
 from contrada.service.store.message_store import MessageStore, StoreChange
 
 CURSOR = "cursor"  # kind of the records
-LAST_NUMBER = (1 << 32) - 1
+LAST_NUMBER = (1 << 62) - 1  # after every event of a message
+MOST_RANK = LAST_NUMBER >> NUMBER_BITS
+
+
+def event_id(sequence: int, number: int) -> str:
+    """Return the id of an event: the message, the subscription, and the rank of a second or later event of both."""
+    rank = number >> NUMBER_BITS
+    if not rank or number == LAST_NUMBER:
+        return f"{sequence}.{number & NUMBER_MASK}"
+    return f"{sequence}.{number & NUMBER_MASK}.{rank}"
 
 
 class Position(NamedTuple):
-    """A place between events: after the event of this message and this subscription."""
+    """A place between events: after the event of this message with this number (see contrada.service.matches)."""
 
     sequence: int
     number: int
 
     @property
     def id(self) -> str:
-        """The id of the event before the place."""
-        return f"{self.sequence}.{self.number}"
+        """The id of the event before the place.
+
+        >>> Position(12, 3).id, Position(12, 3 + (2 << NUMBER_BITS)).id, Position.after_message(12).id
+        ('12.3', '12.3.2', '12.4294967295')
+        """
+        return event_id(self.sequence, self.number)
 
     @classmethod
     def after_message(cls, sequence: int) -> Position:
@@ -36,13 +50,15 @@ class Position(NamedTuple):
     def of_id(cls, id: str) -> Position:
         """Return the place after an event; raise FormatError if it is not the id of one.
 
-        >>> Position.of_id("12.3")
-        Position(sequence=12, number=3)
+        >>> Position.of_id("12.3"), Position.of_id("12.3.2").id
+        (Position(sequence=12, number=3), '12.3.2')
         """
-        sequence, dot, number = id.partition(".")
-        if not (dot and _is_count(sequence) and _is_count(number) and int(number) <= LAST_NUMBER):
+        sequence, *rest = id.split(".", 3)
+        is_known = 1 <= len(rest) <= 2 and all(map(_is_count, (sequence, *rest)))
+        number, rank = map(int, (*rest, "0")[:2]) if is_known else (0, 0)
+        if not is_known or number > NUMBER_MASK or rank > MOST_RANK:
             raise FormatError(f"event id: need two numbers such as 12.3, got {id!r:.60}")
-        return cls(int(sequence), int(number))
+        return cls(int(sequence), LAST_NUMBER if number == NUMBER_MASK else rank << NUMBER_BITS | number)
 
 
 class Cursor(msgspec.Struct, frozen=True):

@@ -168,9 +168,11 @@ class Engine:
         began = time_ns()
         try:
             self.core.expire(change)
+            deliveries += self.core.take_told()
             for group in _runs(tasks):
                 if group[0].work is not None:
                     answers.append((group[0].ticket, self._work(group[0].work, change)))
+                    deliveries += self.core.take_told()
                     continue
                 posts = [(task.tenant, task.post) for task in group if task.post is not None]
                 start = perf_counter()
@@ -178,6 +180,7 @@ class Engine:
                 self.done.match.add(perf_counter() - start)
                 answers += zip((task.ticket for task in group), found, strict=True)
                 deliveries += delivered
+            self.core.trackers.flush(change)
             start, matched = perf_counter(), time_ns()
             if change:
                 self._store.write(change)

@@ -6,16 +6,17 @@ import asyncio
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from math import inf
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from contrada.service.catalog import Catalog, FeedPlaces
+from contrada.service.catalog import Catalog, FeedPlaces, NumberOwner
 from contrada.service.core import Delivery
 from contrada.service.cursors import LAST_NUMBER, Position
 from contrada.service.match_page import MatchPage
+from contrada.service.matches import NUMBER_MASK, unpack_tracks
 from contrada.service.store.message_store import MessageStore, StoredBody
 
 PAGE_BYTES = 4 << 20  # of the bodies of events that are read together
@@ -28,12 +29,16 @@ R = TypeVar("R")
 
 
 class Event(NamedTuple):
-    """A message that satisfies a subscription."""
+    """A message that satisfies a subscription, or what it says of a tracked object.
+
+    `track` is the JSON of the member of that name, empty for a plain match.
+    """
 
     sequence: int
     number: int
     key: str
     body: bytes
+    track: bytes = b""
 
     @property
     def position(self) -> Position:
@@ -148,6 +153,7 @@ class Feeds:
         self._feeds: dict[int, Feed] = {}
         self._sent: dict[int, int] = {}  # of feeds without readers
         self._bodies: OrderedDict[int, bytes] = OrderedDict()
+        self.tracks: dict[int, dict[int, bytes]] = {}  # of `_bodies`, by message and number of the event
         self._cached = 0
         self._pages: OrderedDict[int, MatchPage] = OrderedDict()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="contrada-reader")
@@ -170,12 +176,16 @@ class Feeds:
         """Take new messages, and push their events to the readers whom they concern."""
         owners, feeds, make = catalog.owners, self._feeds, tuple.__new__  # calling a class takes three times as long
         fresh: dict[int, list[Event]] = {}
-        for sequence, body, numbers in deliveries:
+        for sequence, body, numbers, tracked in deliveries:
             self._keep(sequence, body)
+            if tracked:
+                self.tracks[sequence] = dict(tracked)
+                self._take_tracked(sequence, body, numbers, owners, fresh)
+                continue
             for number in numbers:
                 owner = owners[number]
                 if owner is not None and (place := owner[0]) in feeds:
-                    event = make(Event, (sequence, number, owner[1], body))
+                    event = make(Event, (sequence, number, owner[1], body, b""))
                     if place in fresh:
                         fresh[place].append(event)
                     else:
@@ -184,6 +194,22 @@ class Feeds:
             self.newest = deliveries[-1].sequence
         for place, events in fresh.items():
             self.delivered += feeds[place].push(events)
+
+    def _take_tracked(
+        self,
+        sequence: int,
+        body: bytes,
+        numbers: Sequence[int],
+        owners: Sequence[NumberOwner | None],
+        fresh: dict[int, list[Event]],
+    ) -> None:
+        """Add the events of a message that says something of a tracked object, by rising number."""
+        tracks = self.tracks[sequence]
+        for number in sorted([*numbers, *tracks]):
+            owner = owners[number & NUMBER_MASK]
+            if owner is not None and owner.feed in self._feeds:
+                event = Event(sequence, number, owner.key, body, tracks.get(number, b""))
+                fresh.setdefault(owner.feed, []).append(event)
 
     def trimmed(self, oldest: int, places: FeedPlaces) -> None:
         """Forget messages before a sequence number, and feeds that have no place any more."""
@@ -244,17 +270,21 @@ class Feeds:
         feed = self._feeds.get(place)
         return 0 if feed is None else feed.readers
 
-    async def fetch(self, positions: list[Position], most: int) -> tuple[list[Position], dict[int, bytes]]:
-        """Return the bodies of events, and the events that they are for: the first ones, with at most `most` bytes.
+    async def fetch(
+        self, positions: list[Position], most: int
+    ) -> tuple[list[Position], dict[int, bytes], Mapping[int, Mapping[int, bytes]]]:
+        """Return events, the first ones with at most `most` bytes, with their bodies and what they say of objects.
 
         At least one event is returned. A message without a body is not kept any more.
         """
         found = {sequence: self._bodies.get(sequence) for sequence, _ in positions}
+        tracks = {sequence: self.tracks[sequence] for sequence in found if sequence in self.tracks}
         missing = [sequence for sequence, body in found.items() if body is None]
         stored, end = await self._in_thread(self._read_bodies, missing, most)
         found |= {sequence: one.body for sequence, one in stored.items()}
         bodies = {sequence: body for sequence, body in found.items() if body is not None}
-        return [position for position in positions if position.sequence < end], bodies
+        tracks |= {sequence: unpack_tracks(one.tracks) for sequence, one in stored.items() if one.tracks}
+        return [position for position in positions if position.sequence < end], bodies, tracks
 
     def _read_bodies(self, sequences: list[int], most: int) -> tuple[dict[int, StoredBody], float]:
         """Return the first bodies of rising messages, and the message before which all were read."""
@@ -264,14 +294,17 @@ class Feeds:
         end = sizes[count][0] if count < len(sizes) else inf
         return self._store.bodies([sequence for sequence, _ in sizes[:count]]), end
 
-    def events(self, positions: Sequence[Position], bodies: dict[int, bytes]) -> list[Event]:
+    def events(
+        self, positions: Sequence[Position], bodies: dict[int, bytes], tracks: Mapping[int, Mapping[int, bytes]]
+    ) -> list[Event]:
         """Return events in full; those whose message is gone are left out."""
         owners = self._catalog().owners
         found = []
         for sequence, number in positions:
-            owner, body = owners[number], bodies.get(sequence)
+            owner, body = owners[number & NUMBER_MASK], bodies.get(sequence)
             if owner is not None and body is not None:
-                found.append(Event(sequence, number, owner.key, body))
+                track = tracks[sequence].get(number, b"") if sequence in tracks else b""
+                found.append(Event(sequence, number, owner.key, body, track))
         return found
 
     def cached(self, positions: Sequence[Position]) -> dict[int, bytes] | None:
@@ -285,7 +318,10 @@ class Feeds:
         self._bodies[sequence] = body
         self._cached += len(body)
         while self._cached > CACHE_BYTES:
-            self._cached -= len(self._bodies.popitem(last=False)[1])
+            gone, old = self._bodies.popitem(last=False)
+            self._cached -= len(old)
+            if self.tracks:
+                self.tracks.pop(gone, None)
 
     def _read_page(self, number: int, last: int) -> MatchPage:
         return MatchPage(self._store.matches(number * PAGE_MESSAGES, last + 1), self._catalog())
@@ -364,11 +400,12 @@ class EventReader:
                 if not positions:
                     continue
             bodies = self._feeds.cached(positions)
+            tracks: Mapping[int, Mapping[int, bytes]] = self._feeds.tracks
             if bodies is None:
-                positions, bodies = await self._feeds.fetch(positions, most)
+                positions, bodies, tracks = await self._feeds.fetch(positions, most)
             totals = accumulate(len(bodies.get(sequence, b"")) for sequence, _ in positions)
             positions = positions[: max(bisect_right(list(totals), most), 1)]
-            events = self._feeds.events(positions, bodies)
+            events = self._feeds.events(positions, bodies, tracks)
             if len(events) < len(positions) and self.position < self._lost():
                 continue  # retention removed some meanwhile: the reader is told
             self._note_handed(positions[-1], len(events))

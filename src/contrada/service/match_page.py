@@ -9,7 +9,7 @@ import numpy as np
 
 from contrada.service.catalog import Catalog
 from contrada.service.cursors import Position
-from contrada.service.matches import unpack_many
+from contrada.service.matches import NUMBER_MASK, unpack_many
 
 
 class MatchPage:
@@ -18,7 +18,7 @@ class MatchPage:
     def __init__(self, rows: Sequence[tuple[int, bytes]], catalog: Catalog) -> None:
         numbers, counts = unpack_many([data for _, data in rows])
         sequences = np.repeat(np.array([sequence for sequence, _ in rows], np.int64), counts)
-        owners = [catalog.owners[number] for number in numbers.tolist()]
+        owners = [catalog.owners[number] for number in (numbers & NUMBER_MASK).tolist()]
         feeds = np.array([-1 if owner is None else owner.feed for owner in owners], np.int64)
         order = np.argsort(feeds, kind="stable")  # by sequence and number within a feed
         self._feeds, self._sequences, self._numbers = feeds[order], sequences[order], numbers[order]

@@ -6,6 +6,8 @@ import asyncio
 import heapq
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +24,11 @@ from contrada.service.memory import release_free_memory
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.subscriber_retention import KeptFor
 from contrada.service.table_files import TableFiles
+from contrada.service.tracks.groups import GroupKey
+from contrada.service.tracks.journal import SNAPSHOT_AFTER, BegunSnapshot
+from contrada.service.tracks.trackers import TrackCounts
 
+SNAPSHOT_PARTS = 8  # of a snapshot of tracked objects in one transaction
 TICK_SECONDS = 1.0  # between looks at expiry, retention and acknowledgements
 DAY = 86_400_000  # milliseconds
 
@@ -46,6 +52,8 @@ class ServiceLimits(NamedTuple):
     subscriptions: int = 1_000_000  # of one tenant
     waiting: int = 100_000  # commands
     vertices: int = 100_000  # of one geometry
+    track_expiry: int | None = DAY  # milliseconds without a fix after which a tracked object is forgotten
+    track_log: int = SNAPSHOT_AFTER  # bytes of changes of tracked objects, at least, before a snapshot replaces them
 
 
 DEFAULT_RETENTION, DEFAULT_LIMITS = Retention(), ServiceLimits()
@@ -137,6 +145,8 @@ class Service:
             most_subscriptions=limits.subscriptions,
             vertices=limits.vertices,
             tables=self._tables,
+            track_expiry=limits.track_expiry,
+            track_log=limits.track_log,
         )
 
     def _committed(self, committed: Committed) -> None:
@@ -154,7 +164,7 @@ class Service:
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
-        self.matched += sum(len(delivery.numbers) for delivery in committed.deliveries)
+        self.matched += sum(len(one.numbers) + len(one.tracked) for one in committed.deliveries)
         self._feeds.advance(committed.deliveries, committed.core.catalog)
 
     def _show_times(self, committed: Committed) -> None:
@@ -185,6 +195,7 @@ class Service:
             try:
                 await self.tick()
                 await self.save_tables()
+                await self.save_tracks()
             except ContradaError:  # whoever publishes next hears of it
                 continue
 
@@ -203,6 +214,7 @@ class Service:
                 core.cursors.acknowledge(tenant, subscriber, position, change, reader)
             is_left = core.raise_floors(self._store, sent, change)
             is_left |= core.retain(self._retention.age, self._retention.bytes, self._store, sent, change)
+            is_left |= core.trackers.remove_rest(change)
             return change.trim, is_left
 
         try:
@@ -235,7 +247,39 @@ class Service:
             await asyncio.to_thread(tables.remove_others, self._store)
             await asyncio.to_thread(release_free_memory)
 
+    async def save_tracks(self) -> None:
+        """Write snapshots of tracked objects that have changed much since the last one."""
+        core = self._engine.core
+        for key in core.trackers.due():
+            begun = await self._do(partial(_begin_snapshot, key))
+            records = iter(() if begun is None else begun.records())
+            while part := list(islice(records, SNAPSHOT_PARTS)):
+                await self.write_records(part)
+            if begun is not None:
+                await self._do(partial(_complete_snapshot, core, begun))
+
     # --- what is known ---
+
+    async def inside_since(self, number: int, id: str | int) -> int | None:
+        """Return since when an object is inside for a tracked subscription, in milliseconds; None if it is not."""
+
+        def work(core: Core, change: StoreChange) -> int | None:
+            group = core.trackers.group_of(number)
+            inside = [] if group is None else group.tracks.inside(number)
+            return next((one.since for one in inside if one.object == id), None)
+
+        found: int | None = await self._do(work)
+        return found
+
+    @property
+    def track_expiry(self) -> int | None:
+        """Milliseconds without a fix after which a tracked object is forgotten."""
+        return self._limits.track_expiry
+
+    @property
+    def tracks(self) -> TrackCounts:
+        """How much is tracked."""
+        return self._engine.core.trackers.counts
 
     def now(self) -> int:
         """Return the time of the service in milliseconds: the clock's, but not before that of any message."""
@@ -315,7 +359,9 @@ class Service:
             # Commands of one transaction follow one another: the filter may not be in the store yet.
             filter = change.latest().get((FILTER, name)) or self._store.record(FILTER, name)
             assert filter is not None
-            asked = NewSubscription(old.subscriber, msgspec.json.decode(filter), old.on, old.expires, is_paused)
+            asked = NewSubscription(
+                *(old.subscriber, msgspec.json.decode(filter), old.on, old.expires, is_paused, None, old.track)
+            )
             return core.put(tenant, key, asked, False, change)
 
         found: Definition = await self._do(work)
@@ -497,3 +543,12 @@ def _or_error(
         return core.put(tenant, key, asked, False, change)
     except ContradaError as error:
         return error
+
+
+def _begin_snapshot(key: GroupKey, core: Core, change: StoreChange) -> BegunSnapshot | None:
+    return core.trackers.begin_snapshot(key, change)
+
+
+def _complete_snapshot(begun_by: Core, begun: BegunSnapshot, core: Core, change: StoreChange) -> None:
+    if core is begun_by:  # one that was loaded again has begun with what the store holds
+        core.trackers.complete_snapshot(begun, change)

@@ -139,6 +139,9 @@ class RetentionSettings(Section, frozen=True):
     message_ids: Annotated[
         int, Meta(ge=0, le=1 << 32, description="ids of messages that are remembered, to recognise a repeated message")
     ] = 100_000
+    track_expiry: Annotated[
+        Seconds, Meta(description="seconds without a fix after which a tracked object is forgotten (default 1 day)")
+    ] = DAY
 
 
 class LimitSettings(Section, frozen=True):

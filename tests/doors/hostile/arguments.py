@@ -50,6 +50,13 @@ def index() -> ct.CoveringIndex:
     return made
 
 
+def tracker() -> ct.Tracker:
+    """A tracker with a subscription."""
+    made = ct.Tracker(track="id")
+    made.subscribe("k1", "S_INTERSECTS(area, BBOX(0, 0, 4, 4))", "enter, exit")
+    return made
+
+
 # An object of each class whose methods are called.
 SUBJECTS: dict[str, Callable[[], Any]] = {
     "ForwardingTable": table,
@@ -57,6 +64,8 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "Matches": lambda: table().match({"severity": 4}),
     "ManyMatches": lambda: table().match_many([{"severity": 4}, {}], by="subscription"),
     "CoveringIndex": index,
+    "Tracker": tracker,
+    "TrackEvents": lambda: tracker().publish([{"id": 1, "area": ct.Point(1, 1)}]),
     "Region": lambda: ct.Region.box(0, 0, 4, 4),
     "RegionArray": lambda: ct.RegionArray.from_regions([ct.Region.box(0, 0, k, k) for k in (1, 2, 3)]),
     "Point": lambda: ct.Point(1, 2),
@@ -102,11 +111,15 @@ GOOD: dict[str, Any] = {
     "rows": pa.table({"geometry": [WKB], "key": ["new"]}), "template": "overlaps(area, $geometry)",
     "message": {"severity": 4, "area": ct.Region.box(2, 2, 6, 6)}, "messages": [{"severity": 4}],
     "Simplification.plus.other": ct.Simplification(), "tuning": Tuning(),
+    **dict.fromkeys(("table", "time", "expire_after", "alias", "end", "clock", "now", "exit_after"), None),
+    **dict.fromkeys(("Tracker.subscribe.first", "Tracker.subscribe_many.first"), "enter"),
+    "track": "id", "late": "ignore", "query": "S_INTERSECTS(area, BBOX(0, 0, 4, 4))", "on": ["enter", "exit"],
+    "exit_buffer": 0.5, "Tracker.subscribe.key": "new", "keys": ["k1"],
 }  # fmt: skip
 # Parameters whose values hold others: lists of awkward values are tried as well.
 SEQUENCES = frozenset((
     "shell", "holes", "values", "regions", "constraints", "filters", "rows", "messages", "xy", "item", "relations",
-    "source",
+    "source", "on", "keys",
 ))  # fmt: skip
 # An Arrow array whose offsets are wrong kills Python when it is printed: only what takes Arrow must survive it.
 BROKEN = "arrow broken binary"
@@ -116,7 +129,9 @@ TAKES_ARROW = (
 )  # fmt: skip
 # What operators and enumerations, which are Python's, may raise.
 OF_PYTHON = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
-MADE_HERE = ("Explanation", "Simplification", "Matches", "ManyMatches", "Rejection", "Stats")
+MADE_HERE = (
+    "Explanation", "Simplification", "Matches", "ManyMatches", "Rejection", "Stats", "TrackEvent", "TrackEvents",
+)  # fmt: skip
 # Why entry points take nothing from outside.
 REASONS = {
     **dict.fromkeys(MADE_HERE, "made by the package alone"),

@@ -123,6 +123,8 @@ OPTIONS = (
     "--template", "--key", "--id", "--messages-format", "--times", "--zones", "--crs", "--to-crs", "--buffer",
     "--output", "--format", "--by", "--explain", "--limit", "--reject", "--threads", "--plan",
 )  # fmt: skip
+TRACK_OPTIONS = ("--track", "--on", "--time", "--exit-buffer", "--exit-after", "--first", "--late", "--expire-after")
+TRACKED = "match m.ndjson s.ndjson --track key --on enter,exit,change"
 
 
 @cache
@@ -140,6 +142,7 @@ def match_corpus() -> dict[str, Any]:
     good = partial(case_of, files=GOOD_FILES)
     for k, word in enumerate(ODD):
         found |= {f"{option} {k}": good("match m.ndjson s.ndjson", option, word) for option in OPTIONS}
+        found |= {f"{option} {k}": good(TRACKED, option, word) for option in TRACK_OPTIONS}
         found[f"words {k}"] = good("match", word, "s.ndjson")
     for suffix in ("csv", "parquet", "arrow", "json", "x"):
         found[f"output {suffix}"] = good(f"match m.ndjson s.ndjson --output o.{suffix} --reject bad.ndjson")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from contrada.doors import input_errors, reason_of
 from contrada.errors import ContradaError, FormatError
@@ -65,7 +69,31 @@ def alerts_of(root: Element, zones: Zones, spatial: Spatial) -> list[Alert]:
     except input_errors() as error:
         return [Alert(None, reason_of(error), ())]
     blocks = root.all("info")
-    return [_alert_of(whole, block, zones, spatial) for block in blocks] if blocks else [Alert(whole, "", ())]
+    names = _names_of(root, whole)
+    if not blocks:
+        return [Alert({**whole, **names}, "", ())]
+    suffixes = ["", *(f"#{number}" for number in range(2, len(blocks) + 1))]
+    named = [{**whole, **{name: id + suffix for name, id in names.items()}} for suffix in suffixes]
+    return [_alert_of(own, block, zones, spatial) for own, block in zip(named, blocks, strict=True)]
+
+
+def _names_of(root: Element, whole: Mapping[str, Any]) -> dict[str, str]:
+    """Return the id of an alert, as references write it, and of its thread: the first alert that an update follows.
+
+    An Update or Cancel belongs to the thread of its earliest reference; any other alert begins one of its own.
+    """
+    own = ",".join(root.first(name) or "" for name in ("sender", "identifier", "sent"))
+    earlier = whole.get("references", "").split() if whole["msgType"] in ("Update", "Cancel") else []
+    return {"alert": own, "thread": min(earlier, key=_time_of_reference, default=own)}
+
+
+def _time_of_reference(reference: str) -> float:
+    """Return the time at the end of a reference in seconds, to find the earliest; infinity if it is none."""
+    try:
+        found = instant_of(reference.rpartition(",")[2])
+    except FormatError:
+        return math.inf
+    return found.timestamp() if isinstance(found, datetime) else float(found.astype(np.int64)) / 1e9
 
 
 def _alert_of(whole: Mapping[str, Any], block: Element, zones: Zones, spatial: Spatial) -> Alert:

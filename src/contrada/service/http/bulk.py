@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, FormatError
@@ -17,6 +18,7 @@ from contrada.geometry.crs import LONGITUDE_LATITUDE
 from contrada.model import Predicate
 from contrada.service.http.schemas import SubscriptionLine
 from contrada.service.problems import BAD_PARAMETER
+from contrada.service.tracks.requests import TrackMembers
 
 # Content type: the format of the rows. All but newline JSON need a template.
 BULK_TYPES = MappingProxyType(
@@ -31,6 +33,8 @@ BULK_TYPES = MappingProxyType(
 
 ROWS_TOGETHER = 500  # in one transaction, so that others do not wait long
 
+NOT_TRACKED = TrackMembers()
+
 _line = msgspec.json.Decoder(SubscriptionLine).decode
 
 
@@ -43,26 +47,31 @@ class BulkRow(NamedTuple):
     predicate: Predicate | None = None
 
 
-def read_rows(data: bytes, form: str, template: str | None) -> Iterator[BulkRow]:
-    """Yield the rows of an upload, made on demand; the first raises an error if it cannot be read at all."""
+def read_rows(data: bytes, form: str, template: str | None, members: TrackMembers = NOT_TRACKED) -> Iterator[BulkRow]:
+    """Yield the rows of an upload, made on demand; the first raises an error if it cannot be read at all.
+
+    `members` say what all rows ask of tracked objects; a line of newline JSON that says it itself counts.
+    """
     if template is None and form == "ndjson":
-        return _read_lines(data)
+        return _read_lines(data, structs.asdict(members))
     if template is None:
         raise BAD_PARAMETER("rows without filters need ?template=, a filter with $column in place of values")
-    return _read_table(data, form, template)
+    return _read_table(data, form, template, structs.asdict(members))
 
 
-def _read_lines(data: bytes) -> Iterator[BulkRow]:
+def _read_lines(data: bytes, members: Mapping[str, Any]) -> Iterator[BulkRow]:
     for row, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines()):
         if line.strip():
             try:
                 found = _line(line)
+                if members["track"] is not None and found.track is None:
+                    found = structs.replace(found, **members)
                 yield BulkRow(row, str(found.key), found)
             except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
                 yield BulkRow(row, None, FormatError(str(error)))
 
 
-def _read_table(data: bytes, form: str, template: str) -> Iterator[BulkRow]:
+def _read_table(data: bytes, form: str, template: str, members: Mapping[str, Any]) -> Iterator[BulkRow]:
     """Bind a template to each row; filters are kept as text, in longitude and latitude."""
     predicate = parse(template)
     rows = read_subscription_table(io.BytesIO(data), predicate, form, to_crs=LONGITUDE_LATITUDE)
@@ -82,4 +91,5 @@ def _read_table(data: bytes, form: str, template: str) -> Iterator[BulkRow]:
             if isinstance(bound, ContradaError):
                 yield BulkRow(row, str(key), bound)
             else:
-                yield BulkRow(row, str(key), SubscriptionLine(key, str(bound), subscriber), bound)
+                line = SubscriptionLine(key, str(bound), subscriber, **members)
+                yield BulkRow(row, str(key), line, bound)

@@ -16,7 +16,7 @@ from contrada.service.feeds import Event, EventReader
 from contrada.service.problems import BAD_PARAMETER, Problem
 from contrada.service.service import Service
 
-CLOUDEVENT_TYPE = "org.contrada.match"
+CLOUDEVENT_TYPE, CLOUDEVENT_TRACK = "org.contrada.match", "org.contrada.track"
 SEQUENCE_DIGITS = 18
 
 _encode = msgspec.json.Encoder().encode
@@ -36,12 +36,15 @@ class Start(NamedTuple):
 
 
 def event_json(event: Event) -> bytes:
-    """Return an event as a JSON object with id, sequence, key and message.
+    """Return an event as a JSON object with id, sequence, key and message, and track for tracked objects.
 
     >>> event_json(Event(12, 3, "flood", b'{"depth": 2}'))
     b'{"id":"12.3","sequence":12,"key":"flood","message":{"depth": 2}}'
     """
-    sequence, number, key, body = event
+    sequence, number, key, body, track = event
+    if track:
+        head = b'{"id":"%b","sequence":%d' % (event.position.id.encode(), sequence)
+        return b'%b,"key":%b,"track":%b,"message":%b}' % (head, _encode(key), track, body)
     return b'{"id":"%d.%d","sequence":%d,"key":%b,"message":%b}' % (sequence, number, sequence, _encode(key), body)
 
 
@@ -51,7 +54,9 @@ def event_sse(event: Event) -> bytes:
     >>> event_sse(Event(12, 3, "flood", b"{}"))
     b'id: 12.3\ndata: {"id":"12.3","sequence":12,"key":"flood","message":{}}\n\n'
     """
-    sequence, number, key, body = event
+    sequence, number, key, body, track = event
+    if track:
+        return b"id: %b\ndata: %b\n\n" % (event.position.id.encode(), event_json(event))
     before, between, after = _shared_parts(sequence)
     digits = b"%d" % number
     return b"".join((before, digits, between, digits, after, _encode(key), b',"message":', body, b"}\n\n"))
@@ -64,18 +69,21 @@ def _shared_parts(sequence: int) -> tuple[bytes, bytes, bytes]:
 
 
 def cloudevent_json(subscriber: str) -> Writer:
-    """Return the writer of a subscriber's events as CloudEvents in structured mode."""
+    """Return the writer of a subscriber's events as CloudEvents in structured mode.
+
+    The data of an event is its message; that of an event of a tracked object has the members track and message.
+    """
     source = _encode(f"/subscribers/{subscriber}")
-    head = b'"specversion":"1.0","type":"%b","source":%b,"datacontenttype":"application/json"' % (
-        CLOUDEVENT_TYPE.encode(),
-        source,
-    )
+    plain, tracked = [
+        b'"specversion":"1.0","type":"%b","source":%b,"datacontenttype":"application/json"' % (kind.encode(), source)
+        for kind in (CLOUDEVENT_TYPE, CLOUDEVENT_TRACK)
+    ]
 
     def write(event: Event) -> bytes:
-        sequence, number, key, body = event
-        return b'{"id":"%d.%d",%b,"subject":%b,"sequence":"%d","data":%b}' % (
-            *(sequence, number, head, _encode(key), sequence, body),
-        )
+        id, key, body = event.position.id.encode(), _encode(event.key), event.body
+        head = tracked if event.track else plain
+        data = b'{"track":%b,"message":%b}' % (event.track, body) if event.track else body
+        return b'{"id":"%b",%b,"subject":%b,"sequence":"%d","data":%b}' % (id, head, key, event.sequence, data)
 
     return write
 
@@ -84,7 +92,7 @@ def sse_writer(writer: Writer) -> Writer:
     """Return the writer of Server-Sent Events whose data another one writes."""
     if writer is event_json:
         return event_sse
-    return lambda event: b"id: %d.%d\ndata: %b\n\n" % (event.sequence, event.number, writer(event))
+    return lambda event: b"id: %b\ndata: %b\n\n" % (event.position.id.encode(), writer(event))
 
 
 async def start_of(query: Mapping[str, str], last_id: str | None, service: Service, oldest: int) -> Start:

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from contrada.service.http.publishing import DuplicateRow, RefusedMessage
 from contrada.service.http.schemas import Name
+from contrada.service.tracks.requests import TrackMember
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 
@@ -78,13 +79,14 @@ class Outgoing(msgspec.Struct, frozen=True, tag_field="op", omit_defaults=True):
 
 
 class EventFrame(Outgoing, frozen=True, tag="event"):
-    """A message that satisfies a subscription of a subscriber."""
+    """A message that satisfies a subscription of a subscriber, or what it says of a tracked object."""
 
     subscriber: str
     id: str
     sequence: int
     key: str
     message: dict[str, Any]
+    track: TrackMember | None = None
 
 
 class PublishedFrame(Outgoing, frozen=True, tag="published"):

@@ -126,6 +126,11 @@ def _served(service: Service | None) -> Iterator[Metric]:
     yield _counter("events", "Events that were handed to consumers.", service.delivered)
     yield _counter("dropped", "Events that retention removed before they were delivered.", service.dropped)
     yield _gauge("subscriptions", "Subscriptions of all tenants.", len(service))
+    tracks = service.tracks
+    yield _gauge("tracked_objects", "Objects that are tracked.", tracks.objects)
+    yield _gauge("tracked_pairs", "Pairs of an object and a subscription that it is inside.", tracks.pairs)
+    yield _counter("late_fixes", "Fixes that were ignored because a newer one had come.", tracks.late)
+    yield _counter("unread_fixes", "Fixes whose id or time could not be read.", tracks.unread)
     yield _gauge("engine_waiting", "Commands that wait for the engine.", service.waiting)
     yield _gauge("store_fault", "1 if the store takes no changes.", service.fault is not None)
     yield _gauge("oldest_sequence", "Sequence number of the oldest message that is kept.", service.oldest)

@@ -157,7 +157,16 @@ TABLE: tuple[ApiEndpoint, ...] = (
         {200: BulkAnswer, 422: BulkAnswer},
         subscriptions.post_subscriptions,
         media=tuple(BULK_TYPES),
-        parameters=(Parameter("template", "CQL2 text with $column in place of values"),),
+        parameters=(
+            Parameter("template", "CQL2 text with $column in place of values"),
+            Parameter("track", "attribute that names the objects, for all rows; see a single subscription"),
+            Parameter("on", "kinds of events, such as enter,exit,dwell(5m); with track"),
+            Parameter("exit_buffer", "distance outside from which an object has left; with track"),
+            Parameter("exit_after", "time outside after which an object has left, such as 30s; with track"),
+            Parameter("time", "attribute of the time of a fix; with track"),
+            Parameter("first", "what a first fix inside is: enter or silent; with track"),
+            Parameter("late", "what becomes of a late fix: ignore or arrival; with track"),
+        ),
     ),
     ApiEndpoint(
         "POST",

@@ -10,32 +10,32 @@ from msgspec import Meta
 
 from contrada.service.service import SubscriberView, SubscriptionView
 from contrada.service.subscriber_retention import KeptFor
+from contrada.service.tracks.asking import Duration, DwellAsked, PlainKind
+from contrada.service.tracks.requests import OPTIONS, TrackMembers
 from contrada.service.webhooks import EndpointView
-from contrada.service.webhooks.dead_letters import DeadLetter
+from contrada.service.webhooks.dead_letters import NO_MESSAGE, DeadLetter
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, description="1 to 200 characters, no control characters")]
 Filter = str | dict[str, Any]
 Time = Annotated[datetime, Meta(tz=True)]
 
 
-class SubscriptionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SubscriptionRequest(TrackMembers, frozen=True, forbid_unknown_fields=True):
     """A subscription as it is asked for; `filter` is CQL2 text or JSON, `ttl` seconds until it expires."""
 
     subscriber: Name
     filter: Filter
-    on: Literal["match"] = "match"
     expires: Time | None = None
     ttl: Annotated[float, Meta(gt=0, le=1e10)] | None = None
     paused: bool = False
 
 
-class SubscriptionLine(msgspec.Struct, frozen=True):
+class SubscriptionLine(TrackMembers, frozen=True):
     """A line of a bulk upload; without a subscriber the key is the subscriber."""
 
     key: Name | int
     filter: Filter
     subscriber: Name | int | None = None
-    on: Literal["match"] = "match"
     expires: Time | None = None
     ttl: Annotated[float, Meta(gt=0, le=1e10)] | None = None
     paused: bool = False
@@ -47,17 +47,26 @@ class SubscriptionChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     paused: bool
 
 
-class SubscriptionAnswer(msgspec.Struct, frozen=True):
-    """A subscription; messages from the sequence number `applies_from` on are matched against it."""
+class SubscriptionAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A subscription; messages from the sequence number `applies_from` on are matched against it.
+
+    The members from `track` on are those of one that tracks objects.
+    """
 
     key: str
     subscriber: str
     filter: Filter
-    on: str
+    on: str | list[PlainKind | DwellAsked]
     applies_from: int
     created: datetime
     expires: datetime | None
     paused: bool
+    track: str | None = None
+    exit_buffer: float = 0.0
+    exit_after: Duration | None = None
+    time: str | None = None
+    first: str | None = None
+    late: str | None = None
 
 
 class PageLink(msgspec.Struct, frozen=True):
@@ -206,6 +215,7 @@ class DeadLetterAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str | None = None
     message: msgspec.Raw | None = None
     oldest: int | None = None
+    track: msgspec.Raw | None = None
 
 
 class DeadLetterList(msgspec.Struct, frozen=True):
@@ -241,29 +251,42 @@ class KeyList(msgspec.Struct, frozen=True):
     keys: list[KeyAnswer]
 
 
-class ExplainAnswer(msgspec.Struct, frozen=True):
-    """Why a message satisfies a subscription, or why not."""
+class ExplainedTrack(msgspec.Struct, frozen=True):
+    """The object that a message is about, null if it names none; if the object is inside, `since` is the time."""
+
+    id: str | int | None
+    inside: bool
+    since: datetime | None
+
+
+class ExplainAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a message satisfies a subscription, or why not.
+
+    A subscription that tracks objects has `track`: the object that the message is about, and whether it is inside now.
+    """
 
     matches: bool
     verdict: str
     explanation: dict[str, Any]
+    track: ExplainedTrack | None = None
 
 
-class TrialRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"first": "from"}):
+class TrialRequest(TrackMembers, frozen=True, forbid_unknown_fields=True, rename={"start": "from"}):
     """A filter to try on the recent past: messages since a time or from a sequence number; default: an hour."""
 
     filter: Filter
     since: Time | None = None
-    first: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
+    start: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
     limit: Annotated[int, Meta(ge=0, le=1_000)] = 10
 
 
-class TrialMatch(msgspec.Struct, frozen=True):
-    """A message that the filter would have matched."""
+class TrialMatch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message that the filter would have matched, or what it would have said of a tracked object."""
 
     sequence: int
     at: datetime
     message: msgspec.Raw
+    track: msgspec.Raw | None = None
 
 
 class TrialAnswer(msgspec.Struct, frozen=True, rename={"first": "from", "last": "to"}):
@@ -313,16 +336,17 @@ def instant(milliseconds: float) -> datetime:
 
 def subscription_answer(view: SubscriptionView) -> SubscriptionAnswer:
     """Return a subscription for its owner."""
-    definition = view.definition
+    definition, track = view.definition, view.definition.track
     return SubscriptionAnswer(
         view.key,
         definition.subscriber,
         view.filter,
-        definition.on,
+        definition.on if track is None else list(track.on),
         definition.applies_from,
         instant(definition.created),
         None if definition.expires is None else instant(definition.expires),
         definition.is_paused,
+        **({} if track is None else {name: getattr(track, name) for name in ("track", *OPTIONS)}),
     )
 
 
@@ -382,4 +406,5 @@ def dead_letter_answer(letter: DeadLetter) -> DeadLetterAnswer:
         letter.key if is_match else None,
         letter.message if is_match else None,
         letter.oldest,
+        None if letter.track == NO_MESSAGE else letter.track,
     )

@@ -114,6 +114,7 @@ def make_service(settings: Settings, store: MessageStore, clock: Clock) -> Servi
             subscriptions=limits.subscriptions,
             waiting=limits.queue,
             vertices=limits.vertices,
+            track_expiry=round(retention.track_expiry * 1000),
         ),
     )
 

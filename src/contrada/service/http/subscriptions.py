@@ -33,6 +33,7 @@ from contrada.service.http.wire import check_name
 from contrada.service.memory import release_free_memory
 from contrada.service.problems import BAD_PARAMETER, PRECONDITION_FAILED, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE
 from contrada.service.service import SubscriptionView
+from contrada.service.tracks.requests import members_of_query
 
 PAGE, MOST_PAGE = 100, 1_000
 
@@ -48,7 +49,7 @@ def asking_of(call: Call, asked: SubscriptionRequest | SubscriptionLine, subscri
     if seconds is not None and seconds <= now:
         raise BAD_PARAMETER("expires: need a time after now", attribute="expires")
     expires = None if seconds is None else round(seconds * 1000)
-    return NewSubscription(subscriber, asked.filter, asked.on, expires, asked.paused)
+    return NewSubscription(subscriber, asked.filter, "match", expires, asked.paused, None, asked.tracking())
 
 
 def check_filter_size(call: Call, filter: Filter) -> None:
@@ -137,7 +138,9 @@ async def post_subscriptions(call: Call) -> Reply:
     form = BULK_TYPES.get(kind)
     if form is None:
         raise UNSUPPORTED_MEDIA_TYPE(f"need one of {', '.join(BULK_TYPES)}, got {kind[:80]!r}")
-    rows = read_rows(call.body, form, call.query.get("template"))
+    members = members_of_query(call.query)
+    members.tracking()  # raises a Problem if they do not fit together
+    rows = read_rows(call.body, form, call.query.get("template"), members)
     refused: list[RefusedSubscription] = []
     count = applies = 0
     while part := await asyncio.to_thread(lambda: list(islice(rows, ROWS_TOGETHER))):

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import structs
 
 from contrada.errors import FormatError
 from contrada.formats.cap.alerts import TIMES
 from contrada.formats.messages import message_of
 from contrada.matching import ForwardingTable
+from contrada.service.core import TRACK_FORMAT
 from contrada.service.http.endpoints import Call, Reply
 from contrada.service.http.publishing import post_from
-from contrada.service.http.schemas import ExplainAnswer, TrialAnswer, TrialMatch, instant
+from contrada.service.http.schemas import ExplainAnswer, ExplainedTrack, TrialAnswer, TrialMatch, instant
 from contrada.service.http.subscriptions import check_filter_size
 from contrada.service.http.wire import check_name
-from contrada.service.intake import BodyReader, Post
+from contrada.service.intake import BodyReader, Part, Post
 from contrada.service.problems import UNSUPPORTED_MEDIA_TYPE
 from contrada.service.store.message_store import StoredMessage
+from contrada.service.tracks.trial import TrackTrial
 
 EXPLAINED = ("application/json", "application/geo+json", "application/cloudevents+json")
 PAST_SECONDS = 3_600  # that a trial looks back unless it is told otherwise
 MOST_TRIED = 100_000  # messages of the log that one trial looks at
 TRIED_TOGETHER = 1_000
 KEY = 0
+
+# Takes messages and the times at which they came; returns the places of those that match, with members `track`.
+Trial: TypeAlias = Callable[[Sequence[Part], Sequence[int]], Sequence[tuple[int, bytes | None]]]
 
 
 async def explain(call: Call) -> Reply:
@@ -35,7 +41,14 @@ async def explain(call: Call) -> Reply:
     if post_from(dict(call.headers), call.body).format not in ("json", "cloudevent"):
         raise UNSUPPORTED_MEDIA_TYPE(f"need one message as {', '.join(EXPLAINED)}")
     view = await call.service.subscription(call.tenant, key)
-    return Reply(200, await asyncio.to_thread(_explain, key, view.definition.subscriber, view.filter, call.body))
+    answer = await asyncio.to_thread(_explain, key, view.definition.subscriber, view.filter, call.body)
+    if view.definition.track is not None:
+        id = message_of(call.body).get(view.definition.track.track)
+        known = id if isinstance(id, str | int) and not isinstance(id, bool) else None
+        since = None if known is None else await call.service.inside_since(view.definition.number, known)
+        track = ExplainedTrack(known, since is not None, None if since is None else instant(since))
+        answer = structs.replace(answer, track=track)
+    return Reply(200, answer)
 
 
 def _explain(key: str, subscriber: str, filter: Any, body: bytes) -> ExplainAnswer:
@@ -49,16 +62,20 @@ async def dry_run(call: Call) -> Reply:
     """Match a filter against the recent past of the tenant."""
     asked, service = call.body, call.service
     check_filter_size(call, asked.filter)
-    table = ForwardingTable()
-    await asyncio.to_thread(table.subscribe, "trial", asked.filter, KEY)
-    if asked.first is not None:
-        wanted = max(asked.first, 1)
+    tracking = asked.tracking()
+    trial: Trial
+    if tracking is None:
+        trial = await asyncio.to_thread(_plain_trial, asked.filter)
+    else:
+        trial = (await asyncio.to_thread(TrackTrial, asked.filter, tracking, service.track_expiry)).take
+    if asked.start is not None:
+        wanted = max(asked.start, 1)
     else:
         since = service.now() / 1000 - PAST_SECONDS if asked.since is None else asked.since.timestamp()
         wanted = (await service.position_at(round(max(since, 0) * 1000))).sequence + 1
     last = service.newest
     first = max(wanted, service.oldest, last - MOST_TRIED + 1)
-    sample: deque[StoredMessage] = deque(maxlen=asked.limit)
+    sample: deque[tuple[StoredMessage, bytes | None]] = deque(maxlen=asked.limit)
     count = examined = 0
     earliest: int | None = None
     place = first
@@ -68,38 +85,55 @@ async def dry_run(call: Call) -> Reply:
             break
         place = page[-1].sequence + 1
         earliest = page[0].at if earliest is None else earliest
-        own = [one for one in page if one.tenant == call.tenant]
-        matched = await asyncio.to_thread(matching, table, own)
+        own = [one for one in page if one.tenant == call.tenant and one.format != TRACK_FORMAT]
+        matched = await asyncio.to_thread(_tried, trial, own)
         examined += len(own)
         count += len(matched)
         sample.extend(matched)
-    shown = [TrialMatch(one.sequence, instant(one.at), msgspec.Raw(one.body)) for one in sample]
+    shown = [
+        TrialMatch(one.sequence, instant(one.at), msgspec.Raw(one.body), None if track is None else msgspec.Raw(track))
+        for one, track in sample
+    ]
     is_complete = first <= wanted or wanted < 1
     since_shown = None if earliest is None else instant(earliest)
     return Reply(200, TrialAnswer(count, examined, first, last, since_shown, is_complete, shown))
 
 
-def matching(table: ForwardingTable, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
-    """Return the messages that match a table, by rising sequence; their bodies are read again."""
-    alerts = [one for one in messages if one.format == "cap"]
-    others = [one for one in messages if one.format != "cap"]
-    found = [*_matching_alerts(table, alerts), *_matching_posts(table, others)]
-    return sorted(found, key=lambda one: one.sequence)
+def _plain_trial(filter: Any) -> Trial:
+    """Return a function that finds the messages that a filter matches."""
+    table = ForwardingTable()
+    table.subscribe("trial", filter, KEY)
+
+    def find(parts: Sequence[Part], arrivals: Sequence[int]) -> list[tuple[int, bytes | None]]:
+        found: list[int] = []
+        for messages, places in parts:
+            answer = table.match_many(messages)
+            found += [place for row, place in enumerate(places) if answer[row]]
+        return [(place, None) for place in sorted(found)]
+
+    return find
 
 
-def _matching_posts(table: ForwardingTable, messages: Sequence[StoredMessage]) -> Iterable[StoredMessage]:
+def _tried(trial: Trial, messages: Sequence[StoredMessage]) -> list[tuple[StoredMessage, bytes | None]]:
+    """Return what a trial finds in messages; their bodies are read again."""
+    found = trial(read_again(messages), [one.at for one in messages])
+    return [(messages[place], track) for place, track in found]
+
+
+def read_again(messages: Sequence[StoredMessage]) -> list[Part]:
+    """Return the attributes of stored messages, as they were when these were published."""
+    others = [place for place, one in enumerate(messages) if one.format != "cap"]
     taken = BodyReader().read(
-        [Post("cloudevent" if one.format == "cloudevent" else "json", one.body) for one in messages]
+        [
+            Post("cloudevent" if messages[place].format == "cloudevent" else "json", messages[place].body)
+            for place in others
+        ]
     )
-    for part in taken.parts:
-        answer = table.match_many(part.table)
-        yield from (messages[taken.posts[place]] for row, place in enumerate(part.rows) if answer[row])
-
-
-def _matching_alerts(table: ForwardingTable, messages: Sequence[StoredMessage]) -> Iterable[StoredMessage]:
-    if messages:
-        answer = table.match_many([message_of(_alert(one.body), times=TIMES) for one in messages])
-        yield from (one for row, one in enumerate(messages) if answer[row])
+    parts = [Part(part.table, [others[taken.posts[row]] for row in part.rows]) for part in taken.parts]
+    alerts = [place for place, one in enumerate(messages) if one.format == "cap"]
+    if alerts:
+        parts.append(Part([message_of(_alert(messages[place].body), times=TIMES) for place in alerts], alerts))
+    return parts
 
 
 def _alert(body: bytes) -> dict[str, Any]:

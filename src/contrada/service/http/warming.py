@@ -29,6 +29,7 @@ SERVING_KERNELS = (
     "hilbert_keys", "build_nodes", "build_lists", "build_node_masks", "list_marks", "gather_regions", "mark_firsts",
     "finds_nothing", "match_regions", "match_points", "match_scalars", "rank_messages", "scan_raw", "shut_gate",
     "z_order", "fill_boxes", "fill_ordered_bits", "fill_values",
+    "fill_fixes", "fill_time", "fill_removal", "fill_changes", "list_near", "meet_segments",
 )  # fmt: skip
 
 

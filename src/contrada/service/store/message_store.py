@@ -32,11 +32,12 @@ class StoredMessage(NamedTuple):
 
 
 class StoredBody(NamedTuple):
-    """What is delivered of a message."""
+    """What is delivered of a message; `tracks` is its match list if that has events of tracked objects."""
 
     at: int
     format: str
     body: bytes
+    tracks: bytes | None = None
 
 
 class Span(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
+from contrada.service.matches import TRACKED
 from contrada.service.store.message_store import Span, StoredBody, StoredMessage, StoreError
 
 COLUMNS = "sequence, at, tenant, id, format, body, matches, total"
@@ -14,6 +15,8 @@ TRIM = "DELETE FROM messages WHERE sequence < ? AND sequence < (SELECT max(seque
 ROWS_PER_QUERY = 500  # SQLite takes 999 parameters in its oldest builds
 IDLE_READERS = 8  # connections that wait for the next reader
 LARGEST = (1 << 63) - 1  # integer of a database
+# Most match lists have no tracked objects in them, and some are long: only those with some are read with the bodies.
+TRACKS = "CASE WHEN substr(matches, 1, 1) = ? THEN matches END"
 
 
 class Closable(Protocol):
@@ -133,8 +136,8 @@ class SqlStore:
         """Return the bodies of messages."""
         found: dict[int, StoredBody] = {}
         for part, marks in _parts([_bounded(sequence) for sequence in sequences]):
-            query = f"SELECT sequence, at, format, body FROM messages WHERE sequence IN ({marks})"
-            found.update({sequence: StoredBody(*rest) for sequence, *rest in self._rows(query, *part)})
+            query = f"SELECT sequence, at, format, body, {TRACKS} FROM messages WHERE sequence IN ({marks})"
+            found.update({sequence: StoredBody(*rest) for sequence, *rest in self._rows(query, TRACKED, *part)})
         return found
 
     def sizes(self, sequences: Collection[int]) -> dict[int, int]:

@@ -37,11 +37,12 @@ class Parcel(NamedTuple):
         return cls(f"reset.{oldest}", Position.after_message(oldest - 1), (), oldest)
 
 
-class _Plain(msgspec.Struct):
+class _Plain(msgspec.Struct, omit_defaults=True):
     id: str
     sequence: int
     key: str
     message: msgspec.Raw
+    track: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class _PlainNews(msgspec.Struct, omit_defaults=True):
@@ -83,8 +84,12 @@ def parcel_body(parcel: Parcel, subscriber: str, format: BodyFormat, is_batch: b
 
 def _event(event: Event, subscriber: str, format: BodyFormat) -> msgspec.Struct:
     id, message = event.position.id, msgspec.Raw(event.body)
+    track = msgspec.Raw(event.track) if event.track else msgspec.UNSET
     if format == "plain":
-        return _Plain(id, event.sequence, event.key, message)
+        return _Plain(id, event.sequence, event.key, message, track)
+    if event.track:
+        data = {"track": track, "message": message}
+        return _cloud_event(id, subscriber, "track", data, event.key, str(event.sequence))
     return _cloud_event(id, subscriber, "match", message, event.key, str(event.sequence))
 
 

@@ -23,7 +23,7 @@ NO_MESSAGE = msgspec.Raw(b"null")
 
 
 class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event with why it was given up; times are in milliseconds since 1970.
+    """An event with why it was given up; times are in milliseconds since 1970. `track` is there for tracked objects.
 
     A reset that was given up has no key and no message, and names the oldest message that was kept.
     """
@@ -38,13 +38,14 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str = ""
     message: msgspec.Raw = NO_MESSAGE
     oldest: int | None = None
+    track: msgspec.Raw = NO_MESSAGE
 
     def parcel(self) -> Parcel:
         """Return the delivery that was given up."""
         if self.oldest is not None:
             return Parcel.of_reset(self.oldest)
-        sequence, number = Position.of_id(self.id)
-        return Parcel.of_events([Event(sequence, number, self.key, bytes(self.message))])
+        track = b"" if self.track == NO_MESSAGE else bytes(self.track)
+        return Parcel.of_events([Event(*Position.of_id(self.id), self.key, bytes(self.message), track)])
 
 
 class DeadLetterPage(msgspec.Struct, frozen=True):
@@ -64,6 +65,7 @@ def letters_of(parcel: Parcel, reason: str, attempts: int, since: int, at: int) 
             *(event.position.id, event.sequence, reason, attempts, since, at),
             key=event.key,
             message=msgspec.Raw(event.body),
+            track=msgspec.Raw(event.track) if event.track else NO_MESSAGE,
         )
         for event in parcel.events
     ]
@@ -99,8 +101,9 @@ class DeadLetters:
 
     async def get(self, key: EndpointKey, id: str) -> DeadLetter:
         """Return a letter; raise UnknownKeyError if there is none."""
-        found = await self._service.record_page(DEAD_LETTER, _name(key, id), "", 1)
-        if not found:
+        name = _name(key, id)
+        found = await self._service.record_page(DEAD_LETTER, name, "", 1)
+        if not found or found[0][0] != name:
             raise UnknownKeyError(f"webhook {key.name!r} has no dead letter {id!r:.60}")
         return msgspec.json.decode(found[0][1], type=DeadLetter)
 
@@ -118,4 +121,5 @@ def _name(key: EndpointKey, id: str) -> str:
         place = Position.of_id(id)
     if place.sequence < 0:
         raise FormatError(f"event id: need two numbers such as 12.3, got {id!r:.60}")
-    return f"{_prefix(key)}{place.sequence:019}.{place.number:010}"
+    _, number, *rank = place.id.split(".")
+    return ".".join([f"{_prefix(key)}{place.sequence:019}", number.zfill(10), *rank])
