@@ -1,4 +1,4 @@
-"""The broker under load: publishing, latency, fan-out, webhooks, memory, restart, a slow disk, tracks, and peers.
+"""The broker under load: publishing, latency, fan-out, webhooks, memory, restart, slow disks, tracks, links, peers.
 
     python -m benchmarks.broker [--quick] [--only publish,latency,fanout,webhooks,memory,...] [--write]
 
@@ -22,6 +22,7 @@ import numpy as np
 import uvloop
 
 from benchmarks.broker.clients import CONSUMERS
+from benchmarks.broker.links import Latencies, measured
 from benchmarks.broker.peers import BATCH, counts, postgis, rate, tile38
 from benchmarks.broker.process import SERVE, SLOW_DISK, ServerProcess
 from benchmarks.broker.runs import Bench, Load, fan_out, load_at, stall
@@ -36,6 +37,8 @@ LATENCY = "From publishing to receiving, at half the rate of single messages"
 FAN_OUT = "Fan-out of one message to 1,000 consumers"
 MEMORY, RESTART, DISK = "Memory", "Restart until the first message is answered", "A disk whose fsync takes 8 ms more"
 WEBHOOKS = "Signed webhooks"
+LINKS = "A publish across three links"
+MOST_LINKS = 4.0  # times one server, of p99
 LEAST = {1: 3_000, BATCH: 8_000}  # messages per second
 LEAST_FAN_OUT = {"SSE": 100_000, "WebSocket": 40_000}
 LEAST_WEBHOOKS = 3_000  # events per second
@@ -181,9 +184,29 @@ def webhooks(bench: Bench) -> Iterator[Row]:
         )  # fmt: skip
 
 
+def links(bench: Bench) -> Iterator[Row]:
+    """Measure a publish across three links against one server, by turns, while both are up."""
+    bench.server.stop()
+    turns, count = (1, 100) if bench.report.quick else (5, 400)
+    found: dict[int, list[Latencies]] = {}
+    for length, latencies in measured(bench.state.parent, (1, 4), turns, count):
+        found.setdefault(length, []).append(latencies)
+        say(f"{length} servers: p50 {1e3 * np.percentile(latencies.seconds, 50):.1f} ms")
+    times = {length: np.concatenate([one.seconds for one in runs]) for length, runs in found.items()}
+    for name, share, most in (("p50", 50, None), ("p99", 99, MOST_LINKS)):
+        alone, far = (float(np.percentile(times[length], share)) for length in (1, 4))
+        work = f"{name}: {1e3 * far:.1f} ms, one server {1e3 * alone:.1f} ms"
+        compared, different = (sum(getattr(one, what) for one in found[4]) for what in ("compared", "different"))
+        yield Row(
+            LINKS, work, "one server", far, alone, far / alone, "times the time", at_most=most,
+            compared=compared, different=different,
+        )  # fmt: skip
+    bench.server = ServerProcess(bench.state)
+
+
 SECTIONS = {
     "publish": publish, "latency": latency, "fanout": fanout, "webhooks": webhooks, "memory": memory,
-    "restart": restart, "disk": disk, "tracked": tracked, "tile38": tile38, "postgis": postgis,
+    "restart": restart, "disk": disk, "tracked": tracked, "links": links, "tile38": tile38, "postgis": postgis,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
@@ -23,8 +24,10 @@ SLOW_DISK = ("-m", "benchmarks.broker.slow_disk")
 class ServerProcess:
     """A running server with its state in a directory; `command` runs it if it is not `contrada serve`."""
 
-    def __init__(self, state: Path, command: tuple[str, ...] = SERVE, *flags: str) -> None:
-        environment = {**os.environ, "CONTRADA_ADMIN_KEY": KEY}
+    def __init__(
+        self, state: Path, command: tuple[str, ...] = SERVE, *flags: str, variables: Mapping[str, str] = {}
+    ) -> None:
+        environment = {**os.environ, "CONTRADA_ADMIN_KEY": KEY, **variables}
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
             [sys.executable, *command, "--port", "0", "--state", str(state), *flags],

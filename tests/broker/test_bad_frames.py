@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from contrada.broker import Broker, CloseLink, Send
 from contrada.broker.comparing import BUCKETS
 from contrada.broker.frames import (
+    VERSION,
     Close,
     Held,
     InStep,
@@ -127,6 +128,7 @@ BAD = {
     "a path of somebody else": lambda n, known, sent: Reach(n, (("b9", "b8"),)),
     "more ids than messages": lambda n, known, sent: Publish(n, ("x", "y", "z"), MessageRows(ROWS)),
     "an empty id": lambda n, known, sent: Publish(n, ("", "y"), MessageRows(ROWS)),
+    "fewer payloads than messages": lambda n, known, sent: Publish(n, ("x", "y"), MessageRows(ROWS), (b"p",)),
     "no Arrow": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=b"nothing"),
     "nothing in place of Arrow": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=None),
     "Arrow without rows": lambda n, known, sent: raw("Publish", number=n, ids=[], messages=stream(ROWS.schema)),
@@ -234,7 +236,7 @@ def test_a_frame_before_the_greeting_closes_the_link(frame):
 @pytest.mark.parametrize(
     "change",
     [
-        {"version": 2}, {"broker": "b7"}, {"behind": ()}, {"behind": (("b7",),)}, {"behind": ((),)},
+        {"version": VERSION + 1}, {"broker": "b7"}, {"behind": ()}, {"behind": (("b7",),)}, {"behind": ((),)},
         {"received": 1 << 70}, {"received": -9}, {"sent": -7}, {"sent": 1 << 70}, {"acknowledged": 9},
     ],
 )  # fmt: skip
@@ -243,7 +245,7 @@ def test_a_hello_that_lies_leaves_the_link_closed_or_in_step(change):
     network = quiet_network()
     known = {one: network.records(other)["link", one].incarnation for one, other in (("b0", "b1"), ("b1", "b0"))}
     fields = {
-        "version": 1, "broker": "b0", "incarnation": known["b0"], "knows": known["b1"], "received": 3, "sent": 3,
+        "version": VERSION, "broker": "b0", "incarnation": known["b0"], "knows": known["b1"], "received": 3, "sent": 3,
         "acknowledged": 3, "behind": (("b0",),),
     }  # fmt: skip
     broker = Broker.restore(dict(network.records("b1")))

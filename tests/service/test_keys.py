@@ -140,7 +140,7 @@ def test_scopes_are_required_one_by_one():
     for held in SCOPES:
         principal = Principal("acme", frozenset({held}), "a")
         principal.require(held)
-        assert [status_of(principal.require, other) for other in SCOPES if other != held] == [403, 403]
+        assert [status_of(principal.require, other) for other in SCOPES if other != held] == [403] * (len(SCOPES) - 1)
     assert status_of(Principal("acme", frozenset(), "a").require, "publish") == 403
 
 

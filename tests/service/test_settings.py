@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console import python
+from contrada.service.links.configured import called_brokers, check_links
 from contrada.service.settings import (
     OPTIONS,
     SECTIONS,
@@ -85,6 +86,9 @@ def test_every_setting_can_be_given_in_all_three_ways(file):
     samples = {
         "server.store": "postgresql://u:p@db/contrada",
         "server.cors_origins": ["https://a.example", "http://b.example:81"],
+        "server.link": ["wss://north.example:8443", "ws://127.0.0.1:81"],
+        "links.keys": ["ctr_a", "ctr_b"],
+        "links.expected": ["north", "harbour"],
         "webhooks.allow": ["10.0.0.0/8", "fd00::/8"],
         "webhooks.allow_private": True,
         "telemetry.log_format": "json",
@@ -226,7 +230,9 @@ def test_keys_of_a_provider_come_over_https_or_from_a_file(url):
 
 
 def test_names_of_variables_and_flags_are_those_of_the_sections():
-    assert len({option.variable for option in OPTIONS}) == len({option.flag for option in OPTIONS}) == len(OPTIONS)
+    assert len({option.variable for option in OPTIONS}) == len(OPTIONS)
+    flags = [option.flag for option in OPTIONS if option.flag is not None]
+    assert len(set(flags)) == len(flags) == len(OPTIONS) - 2  # keys have none
     assert {option.section for option in OPTIONS} == set(SECTIONS)
     (option,) = (option for option in OPTIONS if option.name == "body_bytes")
     assert (option.variable, option.flag) == ("CONTRADA_LIMITS_BODY_BYTES", "--limits-body-bytes")
@@ -265,3 +271,23 @@ def test_lists_of_variables_and_flags_are_separated_by_commas():
     variable = load_settings(None, {"CONTRADA_WEBHOOKS_ALLOW": "10.1.0.0/16, 127.0.0.0/8"})
     flag = load_settings(None, {}, {"webhooks_allow": "10.1.0.0/16,127.0.0.0/8"})
     assert variable.webhooks.allow == flag.webhooks.allow == ("10.1.0.0/16", "127.0.0.0/8")
+
+
+@pytest.mark.parametrize("url", ["ws://north.example", "https://north.example", "wss://", "north", "wss://key@north"])
+def test_links_are_over_tls_or_to_loopback(url):
+    assert "server.link: need wss:// URLs, or ws:// to loopback" in message(None, {}, {"link": url})
+    assert load_settings(None, {}, {"link": ["ws://[::1]:80", "wss://a/b"]}).server.link == (
+        "ws://[::1]:80",
+        "wss://a/b",
+    )
+
+
+def test_links_have_one_key_or_one_each():
+    for keys, links in (("", "wss://a"), ("k,l", "wss://a"), ("k,l", "wss://a,wss://b,wss://c")):
+        with pytest.raises(SettingsError, match=r"links\.keys: need one key for all links, or one for each"):
+            check_links(load_settings(None, {"CONTRADA_LINKS_KEYS": keys}, {"link": links}))
+    settings = load_settings(None, {"CONTRADA_LINKS_KEYS": "k,l"}, {"link": "wss://a,wss://b"})
+    assert [(one.url, one.key) for one in called_brokers(settings)] == [("wss://a", "k"), ("wss://b", "l")]
+    assert "ctr_secret" not in repr(load_settings(None, {"CONTRADA_LINKS_KEYS": "ctr_secret"}))
+    with pytest.raises(SettingsError, match=r"links\.ca: cannot read certificates"):
+        check_links(load_settings(None, {}, {"links_ca": "nowhere.pem"}))

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,11 +19,14 @@ START_SECONDS = 120.0  # that a busy machine may take
 
 
 class Served:
-    """A server on one port and one directory of state; `start` and `kill` may follow one another for ever."""
+    """A server on one port and one directory of state; `start` and `kill` may follow one another for ever.
 
-    def __init__(self, state: Path, *flags: str) -> None:
+    `variables` are added to those of the environment.
+    """
+
+    def __init__(self, state: Path, *flags: str, variables: Mapping[str, str] = {}) -> None:
         self.state, self.log = state, state.parent / f"{state.name}.log"
-        self._flags = flags
+        self._flags, self._variables = flags, variables
         with socket.create_server(("127.0.0.1", 0)) as found:
             self.port: int = found.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -41,7 +44,7 @@ class Served:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--state", str(self.state), *self._flags],
-                env=os.environ | {"CONTRADA_ADMIN_KEY": ADMIN},
+                env={**os.environ, "CONTRADA_ADMIN_KEY": ADMIN, **self._variables},
                 stdout=log,
                 stderr=log,
             )

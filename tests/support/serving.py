@@ -146,16 +146,17 @@ async def site(
     keep_alive: float = 15.0,
     trusted: ssl.SSLContext | None = None,
     options: Mapping[str, Any] = {},
+    variables: Mapping[str, str] = {},
     is_waiting: bool = True,
     **flags: Any,
 ) -> AsyncIterator[Site]:
-    """Run a server; `flags` are settings by the names of their flags, `options` further arguments of ServerRun.
+    """Run a server; `flags` are settings by the names of their flags, `variables` those of the environment.
 
-    `trusted` is what a client with TLS trusts. The server is ready when the block begins, or only listens if not
-    `is_waiting`.
+    `options` are further arguments of ServerRun, `trusted` is what a client with TLS trusts. The server is ready when
+    the block begins, or only listens if not `is_waiting`.
     """
     flags = {"port": 0, "state": str(state), **flags}
-    settings = load_settings(None, {"CONTRADA_ADMIN_KEY": ADMIN}, flags)
+    settings = load_settings(None, {"CONTRADA_ADMIN_KEY": ADMIN, **variables}, flags)
     server = ServerRun(settings, lambda text: None, keep_alive=keep_alive, **options)
     running = asyncio.create_task(server.serve())
     try:

@@ -30,7 +30,7 @@ DEFAULT_OPTIONS = LinkOptions()
 
 
 class LinkView(NamedTuple):
-    """A link as others may see it: what it forwards, suppresses and keeps until the neighbour has it."""
+    """A link as others may see it: what it forwards, suppresses, keeps until the neighbour has it, and dropped."""
 
     neighbour: str
     phase: str
@@ -39,9 +39,12 @@ class LinkView(NamedTuple):
     taken: int
     unacknowledged: int
     behind: tuple[str, ...]
+    dropped: int
 
 
-@checks_methods("subscribe", "unsubscribe", "advertise", "unadvertise", "publish", "link_up", "link_down", "unlink")
+@checks_methods(
+    "subscribe", "unsubscribe", "advertise", "unadvertise", "publish", "link_up", "link_down", "unlink", "shed"
+)
 class Broker:
     """One broker of an acyclic network.
 
@@ -82,14 +85,15 @@ class Broker:
         advertises: bool = False,
         saved: SavedEntries | None = None,
         live: Collection[int] = (),
+        id: str | None = None,
     ) -> Broker:
         """Return the broker that made `records` durable; its links are down.
 
         With a `saved` table, `records` need not hold the subscriptions that it has; `live` are the numbers of all
-        subscriptions that have a record.
+        subscriptions that have a record. `id` is a new name, for a broker that no neighbour knows by the old one.
         """
         broker = cls.__new__(cls)
-        broker._state = restored(records, window, advertises, saved, live)
+        broker._state = restored(records, window, advertises, saved, live, id)
         return broker
 
     def save_table(self, directory: Path) -> None:
@@ -134,9 +138,14 @@ class Broker:
         advertising.unadvertise(self._state, key)
         return self._state.take_effects()
 
-    def publish(self, messages: Any, ids: Sequence[str], publisher: str | None = None) -> list[Effect]:
-        """Publish rows of an Arrow table; a message whose id was seen before goes nowhere."""
-        routing.publish(self._state, publisher, Messages.of(messages, ids))
+    def publish(
+        self, messages: Any, ids: Sequence[str], publisher: str | None = None, payloads: Sequence[bytes] = ()
+    ) -> list[Effect]:
+        """Publish rows of an Arrow table; a message whose id was seen before goes nowhere.
+
+        `payloads`, one for each message or none, travel with the messages, and no broker reads them.
+        """
+        routing.publish(self._state, publisher, Messages.of(messages, ids, payloads))
         return self._state.take_effects()
 
     def match(self, messages: Any) -> ClientMatches:
@@ -170,6 +179,14 @@ class Broker:
         connecting.close(self._state, self._link(neighbour), reason, removed=True)
         return self._state.take_effects()
 
+    def shed(self, neighbour: str, reason: str = "too much waits for the neighbour") -> list[Effect]:
+        """Drop the older half of the messages that wait for a neighbour; `links` counts them as dropped.
+
+        An open connection is closed with the reason. When the link comes back, both sides compare what they hold.
+        """
+        connecting.shed(self._state, self._link(neighbour), reason)
+        return self._state.take_effects()
+
     def stop_waiting(self) -> list[Effect]:
         """After a loss of state: do not wait any longer for neighbours that do not come back."""
         self._state.expected.clear()
@@ -199,13 +216,28 @@ class Broker:
 
     # --- views ---
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the broker has no neighbours, and waits for none: then `match` finds all that `publish` does."""
+        return not (self._state.links or self._state.expected)
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The neighbours that have still to tell what a lost state held."""
+        return tuple(sorted(self._state.expected))
+
+    @property
+    def dropped(self) -> int:
+        """The number of messages that were dropped because too many waited for a neighbour, by all links."""
+        return sum(link.dropped for link in self._state.links.values())
+
     def links(self) -> list[LinkView]:
         """Return the links: what each forwards and suppresses."""
         found = []
         for link in self._state.links.values():
             told = sum(1 for _ in link.forwarding.told())
             sizes = told, len(link.forwarding) - told, len(link.rows), len(link.outbox) + len(link.waiting)
-            found.append(LinkView(link.name, link.phase.value, *sizes, tuple(sorted(link.paths))))
+            found.append(LinkView(link.name, link.phase.value, *sizes, tuple(sorted(link.paths)), link.dropped))
         return found
 
     def predicates(self) -> Iterator[Predicate]:
@@ -243,7 +275,8 @@ class Broker:
         link.received = command.number
         if link.received - link.answered >= COMMANDS_PER_ACK:
             connecting.answer(self._state, link)
-        self._state.note_link(link)
+        if self._state.links.get(link.name) is link:  # a command may close a cycle, and remove the link
+            self._state.note_link(link)
 
 
 def _reach(state: State, link: Link, command: frames.Reach) -> None:
@@ -266,7 +299,9 @@ def _in_step(state: State, link: Link, _: frames.InStep) -> None:
 def _publish(state: State, link: Link, command: frames.Publish) -> None:
     if len(command.ids) != len(command.messages):
         raise BrokerError(f"publish: {len(command.ids)} ids for {len(command.messages)} messages")
-    routing.take(state, link, Messages(command.ids, command.messages.batch))
+    if len(command.payloads) not in (0, len(command.ids)):
+        raise BrokerError(f"publish: {len(command.payloads)} payloads for {len(command.ids)} messages")
+    routing.take(state, link, Messages(command.ids, command.messages.batch, command.payloads))
 
 
 _SIGNALS: dict[type[Any], Callable[[State, Link, Any], None]] = {

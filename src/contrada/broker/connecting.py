@@ -246,3 +246,24 @@ def _forget_link(state: State, link: Link) -> None:
         subscribing.remove(state, row)
     for number in link.advertised.values():
         forget_advertisement(state, number)
+
+
+def shed(state: State, link: Link, reason: str) -> None:
+    """Drop the older half of the messages that wait for a neighbour, and count them.
+
+    A connection is closed with the reason. What the neighbour should hold is compared when the link comes back, so
+    commands about subscriptions need not be kept either.
+    """
+    if link.phase is not Phase.DOWN:
+        close(state, link, reason)
+    _fall_out_of_step(state, link)
+    waiting, kept = link.waiting, link.waiting[(len(link.waiting) + 1) // 2 :]
+    link.dropped += sum(
+        len(fields[0]) for kind, fields in waiting[: len(waiting) - len(kept)] if kind is frames.Publish
+    )
+    for number in range(len(waiting)):
+        state.note(None, "waiting", link.name, number + 1)
+    for number, (kind, fields) in enumerate(kept, 1):
+        state.note((kind.__name__, fields), "waiting", link.name, number)
+    link.waiting = kept
+    state.note_link(link)

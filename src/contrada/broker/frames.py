@@ -14,7 +14,7 @@ import msgspec
 from contrada.broker.messages import MessageRows
 from contrada.model import Predicate
 
-VERSION = 1
+VERSION = 2  # since messages have payloads
 NOT_IN_STEP = -1  # as the last number sent: the receiver must first be told what it should hold
 Id: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]  # also of digests; checked in decode
 MessageId: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
@@ -126,10 +126,11 @@ class Unreach(LinkCommand, frozen=True):
 
 
 class Publish(LinkCommand, frozen=True):
-    """Messages in columns, one row for each id."""
+    """Messages in columns, one row for each id; `payloads`, one for each message or none, travel with them unread."""
 
     ids: tuple[MessageId, ...]
     messages: MessageRows
+    payloads: tuple[bytes, ...] = ()
 
 
 AnyCommand: TypeAlias = Subscribe | Advertise | Unsubscribe | Rename | InStep | Refuse | Reach | Unreach | Publish

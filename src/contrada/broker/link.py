@@ -31,6 +31,7 @@ class LinkRecord(msgspec.Struct, frozen=True):
     is_in_step: bool
     is_heard: bool
     refused: tuple[int, ...]
+    dropped: int = 0
 
 
 class Link:
@@ -45,6 +46,7 @@ class Link:
         self.advertising = Covering(withdraw=True)
         self.sent = self.acknowledged = 0
         self.outbox: deque[AnyCommand] = deque()
+        self.dropped = 0  # messages that waited for the neighbour when there were too many
         self.is_in_step = False  # the neighbour was told, or is being told by commands, all that it should hold
         self.waiting: list[tuple[type[LinkCommand], tuple[Any, ...]]] = []  # commands until then
         self.greeted: set[str] = set()  # brokers that the last hello to the neighbour named
@@ -63,7 +65,7 @@ class Link:
         """Return what must be durable."""
         return LinkRecord(
             self.interface, self.options, self.incarnation, self.received, self.acknowledged,
-            self.is_in_step, self.is_heard, tuple(sorted(self.refused)),
+            self.is_in_step, self.is_heard, tuple(sorted(self.refused)), self.dropped,
         )  # fmt: skip
 
     def forget_connection(self) -> None:

@@ -46,13 +46,14 @@ class MessageRows:
 
 
 class Messages(NamedTuple):
-    """Messages in columns; equal ids are one message."""
+    """Messages in columns; equal ids are one message. `payloads`, one for each message or none, are kept unread."""
 
     ids: tuple[str, ...]
     columns: pa.RecordBatch
+    payloads: tuple[bytes, ...] = ()
 
     @classmethod
-    def of(cls, messages: Any, ids: Sequence[Any]) -> Messages:
+    def of(cls, messages: Any, ids: Sequence[Any], payloads: Sequence[bytes] = ()) -> Messages:
         """Return rows of an Arrow table or record batch as messages; raise FormatError if ids and rows do not fit."""
         if isinstance(messages, pa.RecordBatch):
             batch = messages
@@ -67,17 +68,23 @@ class Messages(NamedTuple):
             raise FormatError(f"publish: id {place}: need a text that is not empty, got {id!r:.60}")
         if len(ids) != batch.num_rows:
             raise FormatError(f"publish: {len(ids)} ids for {batch.num_rows} messages")
-        return cls(tuple(ids), batch)
+        if len(payloads) not in (0, len(ids)):
+            raise FormatError(f"publish: {len(payloads)} payloads for {len(ids)} messages")
+        return cls(tuple(ids), batch, tuple(payloads))
 
     def chosen(self, rows: NDArray[np.int64]) -> Messages:
         """Return some of the messages, by rising rows."""
         if len(rows) == len(self.ids):
             return self
-        return Messages(self.ids_of(rows), MessageRows(self.columns, rows).batch)
+        return Messages(self.ids_of(rows), MessageRows(self.columns, rows).batch, self.payloads_of(rows))
 
     def ids_of(self, rows: NDArray[np.int64]) -> tuple[str, ...]:
         """Return the ids of some of the messages."""
         return tuple([self.ids[row] for row in rows.tolist()])
+
+    def payloads_of(self, rows: NDArray[np.int64]) -> tuple[bytes, ...]:
+        """Return the payloads of some of the messages."""
+        return tuple([self.payloads[row] for row in rows.tolist()]) if self.payloads else ()
 
 
 def _joined(table: pa.Table) -> pa.RecordBatch:

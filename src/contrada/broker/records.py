@@ -26,12 +26,17 @@ Parts = Mapping[str, Mapping[Any, Any]]  # records by kind, and by the rest of t
 
 
 def restored(
-    records: Mapping[RecordKey, Any], window: int, advertises: bool, saved: SavedEntries | None, live: Collection[int]
+    records: Mapping[RecordKey, Any],
+    window: int,
+    advertises: bool,
+    saved: SavedEntries | None,
+    live: Collection[int],
+    id: str | None,
 ) -> State:
     """Return the state that was made durable; links are down.
 
     With `saved` the records of subscriptions that it holds are not needed; those that are not `live` any more are
-    removed from it.
+    removed from it. `id` is the name of the broker now, None if that has not changed.
     """
     parts: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
     for (kind, *rest), value in records.items():
@@ -39,7 +44,7 @@ def restored(
     if () not in parts["broker"]:
         raise BrokerError("the records have no broker")
     own = parts["broker"][()]
-    state = State(own.id, own.incarnation, SeenIds(window), advertises)
+    state = State(own.id if id is None else id, own.incarnation, SeenIds(window), advertises)
     state.counter, state.expected = own.counter, set(own.expected)
     for (name,), record in sorted(parts["link"].items(), key=lambda item: item[1].interface):
         _restore_link(state, name, record, parts)
@@ -58,7 +63,7 @@ def restored(
 def _restore_link(state: State, name: str, record: Any, parts: Parts) -> None:
     """Restore a link, but not what was told over it."""
     link = state.new_link(name, record.options)
-    for field in ("incarnation", "received", "acknowledged", "is_in_step", "is_heard"):
+    for field in ("incarnation", "received", "acknowledged", "is_in_step", "is_heard", "dropped"):
         setattr(link, field, getattr(record, field))
     link.refused = set(record.refused)
     link.paths = {path[-1]: path for path in parts["paths"].get((name,), ())}

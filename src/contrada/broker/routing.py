@@ -116,22 +116,29 @@ def release(state: State) -> None:
 
 
 def _route(state: State, origin: Link | None, messages: Messages, publisher: str | None, places: Sequence[int]) -> None:
-    """Match messages that are new here, and send them where they are wanted."""
+    """Match messages that are new here, and send them where they are wanted.
+
+    The id of a rejected message is not remembered: the message may come again, corrected.
+    """
     fresh = state.seen.fresh(messages.ids)
     if not fresh:
         return
     if len(fresh) < len(messages.ids):
         messages = messages.chosen(np.array(fresh))
-    _note_seen(state, messages.ids)
     try:
         answer = state.entries.match(pa.Table.from_batches([messages.columns]))
     except ContradaError as error:  # of the batch as a whole
         bad = tuple(Rejection(places[row], str(error), FaultCode.VALUE) for row in fresh)
         state.add_effect(RejectedMessages(publisher, bad))
         return
+    ids = messages.ids
     if answer.rejected:
+        rejected = {item.row for item in answer.rejected}
+        ids = tuple(id for row, id in enumerate(ids) if row not in rejected)
         bad = tuple(item._replace(row=places[fresh[item.row]]) for item in answer.rejected)
         state.add_effect(RejectedMessages(publisher, bad))
+    if ids:
+        _note_seen(state, ids)
     if len(answer.rows):
         _send(state, origin, messages, answer)
 
@@ -146,7 +153,8 @@ def _send(state: State, origin: Link | None, messages: Messages, answer: ManyMat
             asking = [tuple([keys[row] for row in rows[start:stop]]) for start, stop in pairwise(starts)]
             state.add_effect(Deliver(state.interfaces[interface], messages, tuple(wanted.tolist()), tuple(asking)))
         elif link is not origin:
-            state.command(link, Publish, messages.ids_of(wanted), MessageRows(messages.columns, wanted))
+            chosen = MessageRows(messages.columns, wanted)
+            state.command(link, Publish, messages.ids_of(wanted), chosen, messages.payloads_of(wanted))
 
 
 class Wanted(NamedTuple):

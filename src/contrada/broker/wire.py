@@ -123,6 +123,8 @@ def _encode_own(value: Any) -> Any:
 def _decode_own(kind: type, value: Any) -> Any:
     if kind is Predicate:
         return _read_predicate(value)
+    if kind is pa.RecordBatch:  # of messages that a broker holds back
+        return _read_batch(value)
     if kind is MessageRows:
         return MessageRows(_read_batch(value))
     raise NotImplementedError(f"no form on the wire for {kind.__name__}")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from contrada import __version__
-from contrada.cli import check, demo, experiment, ingest, match, overlay, serve, simplify, stream, sync
+from contrada.cli import check, demo, experiment, ingest, match, network, overlay, serve, simplify, stream, sync
 from contrada.cli.ending import finished
 from contrada.cli.options import plain
 from contrada.cli.pages import App
@@ -24,6 +24,7 @@ app.command(help=demo.__doc__)(demo.demo)
 app.command(help=ingest.__doc__)(ingest.ingest)
 app.command(help=serve.__doc__, context_settings=serve.PASS_ON)(serve.serve)
 app.command(help=sync.__doc__)(sync.sync)
+app.add_typer(network.app, name="network")
 app.add_typer(overlay.app, name="overlay")
 app.add_typer(experiment.app, name="experiment")
 

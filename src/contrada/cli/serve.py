@@ -9,6 +9,8 @@ Start on this machine:
   contrada serve --port 8080 --state ./state
 With a file of settings, and one of them replaced:
   contrada serve --config contrada.toml --retention-age 86400
+Linked with another broker, whose key is in CONTRADA_LINKS_KEYS:
+  contrada serve --name south --link wss://north.example:8443
 
 \b
 Exit codes:
@@ -39,6 +41,8 @@ def serve(
     port: Annotated[int | None, plain("Port to listen on, 0 for a free one; default: 8080.")] = None,
     state: Annotated[Path | None, plain("Directory of the state; default: contrada-state.")] = None,
     config: Annotated[Path | None, plain("TOML file with settings.")] = None,
+    name: Annotated[str | None, plain("Name of this broker in a network; default: made once and kept.")] = None,
+    link: Annotated[list[str] | None, plain("Broker to link with, wss://HOST:PORT; may be given again.")] = None,
 ) -> None:
     """Run the server until it is stopped."""
     from contrada.service.memory import save_memory
@@ -51,7 +55,9 @@ def serve(
     from contrada.service.http.logs import configure_logs
     from contrada.service.settings import load_settings
 
-    flags = dict(given_flags(context.args)) | {"host": host, "port": port, "state": state}
+    flags = dict(given_flags(context.args)) | {
+        "host": host, "port": port, "state": state, "name": name, "link": link,
+    }  # fmt: skip
     settings = load_settings(config, os.environ, flags)
     configure_logs(settings.telemetry)
     run(settings, lambda text: typer.echo(text, err=True))

@@ -182,6 +182,57 @@ class KeyInfo(msgspec.Struct, frozen=True):
     key: str | None = None
 
 
+class LinkInfo(msgspec.Struct, frozen=True):
+    """A link of a broker: subscriptions that it forwards, suppresses and takes, and what waits for the neighbour."""
+
+    neighbour: str
+    phase: str
+    forwards: int
+    suppresses: int
+    takes: int
+    unacknowledged: int
+    unacknowledged_bytes: int
+    dropped: int
+    behind: list[str]
+
+
+class TenantNetworkInfo(msgspec.Struct, frozen=True):
+    """The network of a tenant: all brokers, the links of the one that answers, and neighbours that it waits for."""
+
+    tenant: str
+    brokers: list[str]
+    links: list[LinkInfo]
+    waits_for: list[str]
+
+
+class LinkCallInfo(msgspec.Struct, frozen=True):
+    """A link that the server makes by calling, and why the last attempt ended."""
+
+    url: str
+    tenant: str
+    state: str
+    neighbour: str | None
+    attempts: int
+    reason: str | None
+
+
+class RefusedInfo(msgspec.Struct, frozen=True):
+    """A subscription that a broker on the way cannot take."""
+
+    tenant: str
+    key: str
+    reason: str
+
+
+class NetworkInfo(msgspec.Struct, frozen=True):
+    """The links of a server, by tenant."""
+
+    name: str
+    tenants: list[TenantNetworkInfo]
+    refused: list[RefusedInfo]
+    calls: list[LinkCallInfo]
+
+
 class WebhookTrouble(msgspec.Struct, frozen=True):
     """Deliveries that fail: how many attempts, since when, and why."""
 

@@ -21,6 +21,7 @@ from contrada.client.answers import (
     LetterPage,
     Match,
     MatchReset,
+    NetworkInfo,
     PublishAnswer,
     Receipt,
     Removed,
@@ -417,7 +418,7 @@ class AsyncClient:
     async def create_key(
         self, name: str, scopes: Iterable[str], *, tenant: str | None = None, expires: datetime | None = None
     ) -> KeyInfo:
-        """Make a key with scopes among publish, subscribe and admin; its secret is in this answer only."""
+        """Make a key with scopes among publish, subscribe, link and admin; its secret is in this answer only."""
         asked = {"name": name, "scopes": [*scopes], "tenant": tenant, "expires": expires}
         body, headers = encoded(asked), {"Content-Type": JSON}
         return await self._request(KeyInfo, "POST", "/keys", headers=headers, body=body, is_repeatable=False)
@@ -429,3 +430,13 @@ class AsyncClient:
     async def revoke_key(self, tenant: str, name: str) -> None:
         """Revoke a key."""
         await self._request(type(None), "DELETE", path_of("keys", tenant, name), is_repeatable=False)
+
+    # --- the network ---
+
+    async def network(self) -> NetworkInfo:
+        """Return the links of the server to other brokers."""
+        return await self._request(NetworkInfo, "GET", "/network")
+
+    async def remove_link(self, tenant: str, neighbour: str) -> None:
+        """Give up a neighbour of a tenant for good, with what waits for it."""
+        await self._request(type(None), "DELETE", path_of("network", tenant, neighbour), is_repeatable=False)

@@ -178,4 +178,6 @@ def path_of(*names: str) -> str:
     >>> path_of("subscriptions", "via roma/7"), path_of("subscriptions", "..", "pause")
     ('/subscriptions/via%20roma%2F7', '/subscriptions/%2E%2E/pause')
     """
-    return "".join("/" + (name.replace(".", "%2E") if set(name) == {"."} else quote(name, safe="")) for name in names)
+    # A lone surrogate goes as bytes that are not UTF-8, which the server refuses.
+    texts = (name.encode("utf-8", "surrogatepass") for name in names)
+    return "".join("/" + ("%2E" * len(text) if set(text) == {ord(".")} else quote(text, safe="")) for text in texts)

@@ -18,6 +18,7 @@ from contrada.client.answers import (
     KeyInfo,
     Match,
     MatchReset,
+    NetworkInfo,
     Receipt,
     ReplayResult,
     StreamTokenInfo,
@@ -345,7 +346,7 @@ class Client:
     def create_key(
         self, name: str, scopes: Iterable[str], *, tenant: str | None = None, expires: datetime | None = None
     ) -> KeyInfo:
-        """Make a key with scopes among publish, subscribe and admin."""
+        """Make a key with scopes among publish, subscribe, link and admin."""
         return self._run(self._client.create_key(name, scopes, tenant=tenant, expires=expires))
 
     def keys(self) -> tuple[KeyInfo, ...]:
@@ -355,3 +356,13 @@ class Client:
     def revoke_key(self, tenant: str, name: str) -> None:
         """Revoke a key."""
         self._run(self._client.revoke_key(tenant, name))
+
+    # --- the network ---
+
+    def network(self) -> NetworkInfo:
+        """Return the links of the server to other brokers."""
+        return self._run(self._client.network())
+
+    def remove_link(self, tenant: str, neighbour: str) -> None:
+        """Give up a neighbour of a tenant for good, with what waits for it."""
+        self._run(self._client.remove_link(tenant, neighbour))

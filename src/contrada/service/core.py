@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,14 +11,20 @@ import numpy as np
 from msgspec import structs
 
 from contrada.broker.broker import Broker
-from contrada.broker.effects import Effect, Persist, RecordKey
-from contrada.broker.record_bytes import record_bytes, record_value
+from contrada.broker.effects import CloseLink, Deliver, Effect, Persist, Refused, RejectedMessages, Send
+from contrada.broker.record_bytes import record_bytes
+from contrada.broker.routing import ClientMatches
 from contrada.cql2.queries import bound_predicate
-from contrada.errors import KeyInUseError, LimitError, TableError
+from contrada.errors import KeyInUseError, LimitError
+from contrada.geometry import Rejection
 from contrada.model import Predicate
+from contrada.service.broker_records import BROKER, BROKER_SUBSCRIPTION, restored_brokers
 from contrada.service.catalog import FILTER, SEPARATOR, Catalog, Definition, FeedPlaces
 from contrada.service.cursors import Cursors, Position
-from contrada.service.intake import BodyReader, Part, Post, Refusal, Taken
+from contrada.service.intake import BodyReader, Post, Refusal, Taken
+from contrada.service.links.greeting import RESERVED_NAME
+from contrada.service.links.link_state import BACKLOG_BYTES, ExpectingError, LinkState
+from contrada.service.links.payloads import MessagePayload, frame_slices, network_ids, payload_of, read_payload
 from contrada.service.match_page import MatchPage
 from contrada.service.matches import TrackedEvent, pack_matches
 from contrada.service.recent_ids import RecentIds
@@ -31,10 +36,8 @@ from contrada.service.tracks.groups import MatchedPart, ObjectNews
 from contrada.service.tracks.journal import SNAPSHOT_AFTER
 from contrada.service.tracks.trackers import Trackers
 
-BROKER = "broker"  # kind of the records of the broker core, but for those of its subscriptions
-BROKER_SUBSCRIPTION = "broker-subscription"
-BROKER_ID = "here"
-CLIENT = "subscribers"  # all are one client of the broker core, which then delivers a batch once: numbers tell whose
+BROKER_NAME = "here"  # in a network, unless there is another one
+CLIENT = RESERVED_NAME  # all are one client of the broker core, which then delivers a batch once: numbers tell whose
 TRACK_FORMAT = "track"  # of messages that the service makes itself, about tracked objects
 # Removed by one transaction, so that others do not wait long; and of how many it is noted at once who loses them.
 TRIM_ROWS, NOTED_ROWS = 1_000, 4_000
@@ -94,6 +97,8 @@ class Core:
         tables: TableFiles | None = None,
         track_expiry: int | None = None,
         track_log: int = SNAPSHOT_AFTER,
+        name: str = BROKER_NAME,
+        backlog_bytes: int = BACKLOG_BYTES,
     ) -> None:
         self._tables = tables
         self._clock, self._window, self._most = clock, window, most_subscriptions
@@ -107,10 +112,11 @@ class Core:
         self._noted = 0  # of messages before it is noted who loses them; most of them are removed already
         self._oldest: tuple[int, int] | None = None  # time and total of the oldest message that is kept, once known
         self._recent = RecentIds(window, store.ids(window))
-        self._brokers = _restored_brokers(store, window, tables)
+        self.name, self.links = name, LinkState(backlog_bytes)
+        self._logged: list[Delivery] = []  # messages of neighbours, and of our own, that were not taken yet
+        self._brokers = restored_brokers(store, max(window, 1), tables, name, self.links)
         self._reader = BodyReader(vertices=vertices)
         self.trackers = Trackers.load(store, track_expiry, track_log)
-        self._told: list[Delivery] = []  # messages of our own that were not taken yet
 
     def now(self) -> int:
         """Return the time in milliseconds; it never falls, whatever the clock does."""
@@ -128,8 +134,11 @@ class Core:
             stop = start + 1
             while stop < len(posts) and posts[stop][0] == posts[start][0]:
                 stop += 1
-            part = [post for _, post in posts[start:stop]]
-            answers[start:stop] = self._publish_of(posts[start][0], part, change, deliveries)
+            broker, part = self._brokers.get(posts[start][0]), [post for _, post in posts[start:stop]]
+            if broker is not None and broker.expected:
+                answers[start:stop] = [ExpectingError(broker.expected)] * len(part)
+            else:
+                answers[start:stop] = self._publish_of(posts[start][0], part, change, deliveries)
             start = stop
         return answers, deliveries
 
@@ -137,7 +146,9 @@ class Core:
         self, tenant: str, posts: list[Post], change: StoreChange, deliveries: list[Delivery]
     ) -> Iterable[Published]:
         """Take posts of one tenant; yield what became of each."""
-        taken = self._reader.read_singly(posts) or self._reader.read(posts)
+        broker = self._brokers.get(tenant)
+        is_alone = broker is None or broker.is_alone  # messages for neighbours are read as columns, which travel
+        taken = (self._reader.read_singly(posts) if is_alone else None) or self._reader.read(posts)
         outcomes = self._take(tenant, posts, taken, change, deliveries)
         accepted: list[list[int]] = [[] for _ in posts]
         duplicates: list[list[tuple[int, int]]] = [[] for _ in posts]
@@ -158,7 +169,7 @@ class Core:
         """Return the sequence number of each message, minus that of an equal earlier one, or why it was refused."""
         outcomes: list[int | str] = [0] * len(taken.bodies)
         again = self._known(tenant, taken.ids)
-        found, refused, tracked = self._match(tenant, taken.parts, again)
+        found, refused, tracked = self._match(tenant, posts, taken, again, change)
         at = self.now()
         for place, (id, body) in enumerate(zip(taken.ids, taken.bodies, strict=True)):
             if place in again:
@@ -169,16 +180,30 @@ class Core:
             if place in refused:
                 outcomes[place] = refused[place]
                 continue
-            self.last += 1
-            self.total += len(body)
-            outcomes[place] = self.last
             numbers, events = sorted(found.get(place, ())), tracked.get(place, ())
-            format, matches = posts[taken.posts[place]].format, pack_matches(numbers, events)
-            change.messages.append(StoredMessage(self.last, at, tenant, id or "", format, body, matches, self.total))
-            if id is not None:
-                self._recent.add(tenant, id, self.last)
-            deliveries.append(Delivery(self.last, body, numbers, events))
+            message = MessagePayload(posts[taken.posts[place]].format, body)
+            deliveries.append(self._log(tenant, id, message, numbers, events, at, change))
+            outcomes[place] = self.last
         return outcomes
+
+    def _log(
+        self,
+        tenant: str,
+        id: str | None,
+        message: MessagePayload,
+        numbers: list[int],
+        tracked: Sequence[TrackedEvent],
+        at: int,
+        change: StoreChange,
+    ) -> Delivery:
+        """Give a message the next sequence number and a place in the log."""
+        self.last += 1
+        self.total += len(message.body)
+        matches = pack_matches(numbers, tracked)
+        change.messages.append(StoredMessage(self.last, at, tenant, id or "", *message, matches, self.total))
+        if id is not None:
+            self._recent.add(tenant, id, self.last)
+        return Delivery(self.last, message.body, numbers, tracked)
 
     def _known(self, tenant: str, ids: Sequence[str | None]) -> dict[int, int]:
         """Return messages that were there before, by place: minus the sequence number, or the place of the first."""
@@ -195,11 +220,12 @@ class Core:
         return known
 
     def _match(
-        self, tenant: str, parts: list[Part], again: Mapping[int, int]
+        self, tenant: str, posts: list[Post], taken: Taken, again: Mapping[int, int], change: StoreChange
     ) -> tuple[dict[int, list[Any]], dict[int, str], dict[int, list[TrackedEvent]]]:
         """Return the numbers that new messages satisfy, why some cannot be matched, and events of tracked objects.
 
-        All are by place; the numbers are those of subscriptions that are not tracked.
+        All are by place; the numbers are those of subscriptions that are not tracked. Messages of a broker with
+        neighbours are also passed on to those that want them.
         """
         found: dict[int, list[Any]] = {}
         refused: dict[int, str] = {}
@@ -207,14 +233,19 @@ class Core:
         matched: list[MatchedPart] = []
         if broker is None:
             return found, refused, {}
-        for table, places in parts:
+        for table, places in taken.parts:
             if again:
                 fresh = [row for row, place in enumerate(places) if place not in again]
                 if not fresh:
                     continue
                 if len(fresh) < len(places):
                     table, places = _chosen(table, fresh), [places[row] for row in fresh]
-            keys, rejected = broker.match(table)
+            if broker.is_alone:
+                keys, rejected = broker.match(table)
+            else:
+                ids = network_ids([taken.ids[place] for place in places])
+                payloads = [payload_of(posts[taken.posts[place]].format, taken.bodies[place]) for place in places]
+                keys, rejected = self._publish_on(tenant, broker, table, ids, payloads, change)
             found.update(zip(places, keys, strict=True))
             refused |= {places[item.row]: item.reason for item in rejected}
             if is_tracked:
@@ -223,6 +254,26 @@ class Core:
             return found, refused, {}
         events = self.trackers.apply(tenant, matched, self.now())
         return {place: self.trackers.plain(numbers) for place, numbers in found.items()}, refused, events
+
+    def _publish_on(
+        self, tenant: str, broker: Broker, table: Any, ids: list[str], payloads: list[bytes], change: StoreChange
+    ) -> ClientMatches:
+        """Match messages, and pass them on to the neighbours that want them."""
+        keys: list[list[Any]] = [[] for _ in ids]
+        rejected: list[Rejection] = []
+        rows = {id: row for row, id in enumerate(ids)}
+        for start, stop in frame_slices([len(payload) for payload in payloads]):
+            effects = broker.publish(table.slice(start, stop - start), ids[start:stop], payloads=payloads[start:stop])
+            for effect in effects:
+                if isinstance(effect, Deliver):
+                    for row, numbers in zip(effect.rows, effect.keys, strict=True):
+                        keys[rows[effect.batch.ids[row]]] = list(numbers)
+                elif isinstance(effect, RejectedMessages):
+                    rejected += [item._replace(row=start + item.row) for item in effect.rows]
+                else:
+                    self.apply(tenant, [effect], change)
+        self.bound_backlogs(tenant, change)
+        return ClientMatches(keys, rejected)
 
     # --- subscriptions ---
 
@@ -235,7 +286,7 @@ class Core:
             raise LimitError(f"the tenant has {self._most:,} subscriptions, as many as it may")
         keeps = old is not None and old.subscriber == asked.subscriber
         number = old.number if keeps and old is not None else len(self.catalog.owners)
-        broker = self._broker(tenant)
+        broker = self.open_broker(tenant)
         filter = asked.filter if asked.predicate is None else asked.predicate
         watch = None
         if asked.track is not None:
@@ -244,9 +295,9 @@ class Core:
         if asked.is_paused:
             bound_predicate(filter)
         else:
-            self._note(tenant, broker.subscribe(CLIENT, number, filter), change)
+            self.apply(tenant, broker.subscribe(CLIENT, number, filter), change)
         if old is not None and not old.is_paused and (asked.is_paused or not keeps):
-            self._note(tenant, broker.unsubscribe(old.number), change)
+            self.apply(tenant, broker.unsubscribe(old.number), change)
         if old is not None and (asked.is_paused or not keeps or watch is None):
             reason = "unsubscribed" if asked.is_paused and keeps else "replaced"
             self._tell(tenant, self.trackers.unwatch(old.number, self.now(), reason, change), change)
@@ -269,7 +320,7 @@ class Core:
         """Remove a subscription; its matches so far stay deliverable, and the objects that it tracks leave it."""
         definition = self.catalog.require(tenant, key)
         if not definition.is_paused:
-            self._note(tenant, self._broker(tenant).unsubscribe(definition.number), change)
+            self.apply(tenant, self.open_broker(tenant).unsubscribe(definition.number), change)
         self._tell(tenant, self.trackers.unwatch(definition.number, self.now(), reason, change), change)
         return self.catalog.remove(tenant, key, self.last, change)
 
@@ -280,21 +331,16 @@ class Core:
         for tenant, key in list(self.catalog.expired(self.now())):
             self.delete(tenant, key, change, "expired-subscription")
 
-    def take_told(self) -> list[Delivery]:
-        """Return the messages that the core itself has made since the last call, about tracked objects."""
-        told, self._told = self._told, []
-        return told
+    def take_logged(self) -> list[Delivery]:
+        """Return messages that nobody posted here since the last call: of neighbours, and about tracked objects."""
+        logged, self._logged = self._logged, []
+        return logged
 
     def _tell(self, tenant: str, told: Iterable[ObjectNews], change: StoreChange) -> None:
         """Put events that no message made into the log, in messages of our own that name the objects."""
         for body, events in told:
-            self.last += 1
-            self.total += len(body)
-            matches = pack_matches((), events)
-            change.messages.append(
-                StoredMessage(self.last, self.now(), tenant, "", TRACK_FORMAT, body, matches, self.total)
-            )
-            self._told.append(Delivery(self.last, body, [], events))
+            message = MessagePayload(TRACK_FORMAT, body)
+            self._logged.append(self._log(tenant, None, message, [], events, self.now(), change))
 
     # --- retention ---
 
@@ -384,76 +430,71 @@ class Core:
         """Return the broker of a tenant; None if it has none."""
         return self._brokers.get(tenant)
 
+    def networks(self) -> list[tuple[str, Broker]]:
+        """Return the tenants whose brokers have neighbours, with the brokers."""
+        return [(tenant, broker) for tenant, broker in self._brokers.items() if not broker.is_alone]
+
     def sizes(self) -> dict[str, int]:
         """Return the number of subscriptions that each tenant's broker holds."""
         return {tenant: len(broker) for tenant, broker in self._brokers.items()}
 
-    def _broker(self, tenant: str) -> Broker:
+    def open_broker(self, tenant: str, expected: Collection[str] = ()) -> Broker:
+        """Return the broker of a tenant; a new one waits for the neighbours `expected` to tell what they want."""
         broker = self._brokers.get(tenant)
         if broker is None:
-            broker = self._brokers[tenant] = Broker(BROKER_ID, secrets.randbits(30), window=self._window)
+            made = Broker(self.name, secrets.randbits(30), window=max(self._window, 1), expected=expected)
+            broker = self._brokers[tenant] = made
         return broker
 
-    def _note(self, tenant: str, effects: list[Effect], change: StoreChange) -> None:
-        """Note the records among effects; a broker without neighbours has no other effects that count."""
+    def apply(self, tenant: str, effects: Iterable[Effect], change: StoreChange) -> None:
+        """Do what a broker asks for: records go into `change`, frames wait for its commit, messages into the log."""
         for effect in effects:
-            for key, value in effect.records if isinstance(effect, Persist) else ():
-                data = None if value is None else record_bytes(key, value)
-                if key[0] == "subscription":
-                    change.records.append((BROKER_SUBSCRIPTION, f"{tenant}{SEPARATOR}{key[1]}", data))
-                    if self._tables is not None:
-                        self._tables.note_change(tenant)
-                else:
-                    name = tenant + SEPARATOR + msgspec.json.encode(key).decode()
-                    change.records.append((BROKER, name, data))
+            match effect:
+                case Persist():
+                    self._note(tenant, effect, change)
+                case Deliver():
+                    self._take_delivered(tenant, effect, change)
+                case Send() | CloseLink():
+                    self.links.add(tenant, effect)
+                case RejectedMessages():
+                    self.links.note_rejected(tenant, effect)
+                case Refused():
+                    self.links.note_refused(tenant, effect)
+
+    def bound_backlogs(self, tenant: str, change: StoreChange) -> None:
+        """Drop old messages for neighbours that have too many waiting."""
+        for neighbour in self.links.backlogs.above(tenant, self.links.backlog_bytes):
+            broker = self._brokers[tenant]
+            before = broker.dropped
+            self.apply(tenant, broker.shed(neighbour), change)
+            self.links.dropped += broker.dropped - before
+
+    def _take_delivered(self, tenant: str, delivered: Deliver, change: StoreChange) -> None:
+        """Log the messages of a neighbour that somebody here asked for, unless they are in the log already."""
+        at, batch = self.now(), delivered.batch
+        for row, numbers in zip(delivered.rows, delivered.keys, strict=True):
+            id, payload = batch.ids[row], read_payload(batch.payloads[row]) if batch.payloads else None
+            if payload is None:
+                self.links.rejected += 1
+            elif self._recent.get(tenant, id) is None:
+                self.links.received += 1
+                wanted = self.trackers.plain(sorted(map(int, numbers)))  # objects are followed where they are published
+                self._logged.append(self._log(tenant, id, payload, wanted, (), at, change))
+
+    def _note(self, tenant: str, effect: Persist, change: StoreChange) -> None:
+        """Note the records of a broker."""
+        for key, value in effect.records:
+            data = None if value is None else record_bytes(key, value)
+            if key[0] == "subscription":
+                change.records.append((BROKER_SUBSCRIPTION, f"{tenant}{SEPARATOR}{key[1]}", data))
+                if self._tables is not None:
+                    self._tables.note_change(tenant)
+            else:
+                name = tenant + SEPARATOR + msgspec.json.encode(key).decode()
+                change.records.append((BROKER, name, data))
+                self.links.note_record(tenant, key, value, data)
 
 
 def _chosen(messages: Any, rows: list[int]) -> Any:
     """Return some rows of a table or a list of messages."""
     return [messages[row] for row in rows] if isinstance(messages, list) else messages.take(np.asarray(rows))
-
-
-def _restored_brokers(store: MessageStore, window: int, tables: TableFiles | None) -> dict[str, Broker]:
-    """Return the broker of each tenant, as the store holds it; what a saved table has is not read again."""
-    records: defaultdict[str, dict[RecordKey, Any]] = defaultdict(dict)
-    for name, data in store.records(BROKER):
-        tenant, _, text = name.partition(SEPARATOR)
-        key: RecordKey = tuple(msgspec.json.decode(text))
-        records[tenant][key] = record_value(key, data)
-    live: defaultdict[str, list[int]] = defaultdict(list)
-    for name in store.names(BROKER_SUBSCRIPTION):
-        tenant, _, number = name.partition(SEPARATOR)
-        live[tenant].append(int(number))
-    return {
-        tenant: _restored_broker(store, tenant, found, live[tenant], window, tables)
-        for tenant, found in records.items()
-    }
-
-
-def _restored_broker(
-    store: MessageStore,
-    tenant: str,
-    records: dict[RecordKey, Any],
-    live: list[int],
-    window: int,
-    tables: TableFiles | None,
-) -> Broker:
-    saved = None if tables is None else tables.open(store, tenant)
-    if saved is not None:
-        try:
-            records |= _subscription_records(store, tenant, set(live) - saved.numbers)
-            return Broker.restore(records, window=window, saved=saved, live=live)
-        except TableError:  # the table is damaged, but the records have everything
-            pass
-    return Broker.restore(records | _subscription_records(store, tenant, live), window=window)
-
-
-def _subscription_records(store: MessageStore, tenant: str, numbers: Collection[int]) -> dict[RecordKey, Any]:
-    """Return the records of subscriptions with these numbers, each of which has one."""
-    names = {f"{tenant}{SEPARATOR}{number}": number for number in numbers}
-    records: dict[RecordKey, Any] = {}
-    for name, data in store.chosen(BROKER_SUBSCRIPTION, names).items():
-        key: RecordKey = ("subscription", names[name])
-        records[key] = record_value(key, data)
-    assert len(records) == len(names)
-    return records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from time import perf_counter, time_ns
 from typing import Any, NamedTuple, TypeAlias
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from contrada.errors import ContradaError
 from contrada.service.core import Core, Delivery
 from contrada.service.intake import Post
+from contrada.service.links.link_state import LinkEnd, LinkFrame
 from contrada.service.store.message_store import MessageStore, StoreChange, StoreError
 
 GROUP_COMMANDS = 1_024  # in one transaction, at most
@@ -46,15 +47,16 @@ class GroupTimes(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What a transaction did: answers by ticket (errors are answers too), and what is to be delivered.
+    """What a transaction did: answers by ticket (errors are answers too), and what is to be delivered and sent on.
 
-    `times` is None if it failed.
+    `times` is None if it failed; then `core` is thrown away, and with it what it knows of connections to neighbours.
     """
 
     core: Core
     answers: list[tuple[Any, Any]]
     deliveries: list[Delivery]
     times: GroupTimes | None = None
+    outgoing: Sequence[LinkFrame | LinkEnd] = ()
 
 
 class Durations:
@@ -168,11 +170,11 @@ class Engine:
         began = time_ns()
         try:
             self.core.expire(change)
-            deliveries += self.core.take_told()
+            deliveries += self.core.take_logged()
             for group in _runs(tasks):
                 if group[0].work is not None:
                     answers.append((group[0].ticket, self._work(group[0].work, change)))
-                    deliveries += self.core.take_told()
+                    deliveries += self.core.take_logged()
                     continue
                 posts = [(task.tenant, task.post) for task in group if task.post is not None]
                 start = perf_counter()
@@ -192,7 +194,7 @@ class Engine:
             self._fault = StoreError("the engine failed; it starts again from the store")
             return self._failed(tasks, error)
         times = GroupTimes(began, matched, time_ns(), len(tasks), len(change.messages))
-        return Committed(self.core, answers, deliveries, times)
+        return Committed(self.core, answers, deliveries, times, self.core.links.take_outgoing())
 
     def _work(self, work: Work, change: StoreChange) -> Any:
         try:

@@ -20,6 +20,9 @@ from contrada.service.cursors import Cursor, Position
 from contrada.service.engine import Committed, Engine, EngineWork, GroupTimes, Work
 from contrada.service.feeds import EventReader, Feeds
 from contrada.service.intake import Post
+from contrada.service.links.link_state import BACKLOG_BYTES, LinkEnd, LinkFrame, LinkState
+from contrada.service.links.linking import tick_links
+from contrada.service.links.naming import broker_name
 from contrada.service.memory import release_free_memory
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.subscriber_retention import KeptFor
@@ -54,6 +57,7 @@ class ServiceLimits(NamedTuple):
     vertices: int = 100_000  # of one geometry
     track_expiry: int | None = DAY  # milliseconds without a fix after which a tracked object is forgotten
     track_log: int = SNAPSHOT_AFTER  # bytes of changes of tracked objects, at least, before a snapshot replaces them
+    backlog_bytes: int = BACKLOG_BYTES  # that wait for one neighbour
 
 
 DEFAULT_RETENTION, DEFAULT_LIMITS = Retention(), ServiceLimits()
@@ -91,7 +95,8 @@ class Service:
     """A durable broker on an event loop.
 
     Every coroutine that changes something returns after the change is durable. In the directory `tables` the brokers'
-    tables are saved now and then, for a quick start.
+    tables are saved now and then, for a quick start. In a network the broker is called `name`, by default as the store
+    has it.
     """
 
     def __init__(
@@ -102,12 +107,15 @@ class Service:
         limits: ServiceLimits = DEFAULT_LIMITS,
         clock: Callable[[], int] = wall_clock,
         tables: Path | None = None,
+        name: str | None = None,
     ) -> None:
         self._store, self._retention, self._limits, self._clock = store, retention, limits, clock
         self._tables = None if tables is None else TableFiles(tables)
         self._places = FeedPlaces()
         self._acknowledged: dict[tuple[str, str, str], Position] = {}  # not durable yet
         self._watches: dict[Any, Callable[[GroupTimes], None]] = {}  # by the futures of posts that are traced
+        self.name = name or ""  # once it has started, that of the store if none was given
+        self._carry: Callable[[Sequence[LinkFrame | LinkEnd] | None], None] = lambda outgoing: None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
         self.matched = 0  # pairs of a message and a subscription since the start
@@ -117,6 +125,7 @@ class Service:
     async def start(self) -> None:
         """Load the store and start the engine."""
         self._loop = asyncio.get_running_loop()
+        self.name = await asyncio.to_thread(broker_name, self._store, self.name)
         self._engine = await asyncio.to_thread(Engine, self._store, self._load, self._committed, self._limits.waiting)
         span = self._store.span()
         self._feeds = Feeds(self._store, lambda: self._engine.core.catalog, self._engine.core.last, span.oldest)
@@ -147,6 +156,8 @@ class Service:
             tables=self._tables,
             track_expiry=limits.track_expiry,
             track_log=limits.track_log,
+            name=self.name,
+            backlog_bytes=limits.backlog_bytes,
         )
 
     def _committed(self, committed: Committed) -> None:
@@ -154,7 +165,9 @@ class Service:
         self._loop.call_soon_threadsafe(self._take, committed)
 
     def _take(self, committed: Committed) -> None:
-        """Answer those who wait, and push events."""
+        """Answer those who wait, push events, and hand on what goes to neighbours."""
+        if committed.outgoing or committed.times is None:
+            self._carry(committed.outgoing if committed.times is not None else None)
         if self._watches:
             self._show_times(committed)
         for future, answer in committed.answers:
@@ -172,6 +185,25 @@ class Service:
             watch = self._watches.pop(future, None)
             if watch is not None and committed.times is not None:
                 watch(committed.times)
+
+    def carry_by(self, carry: Callable[[Sequence[LinkFrame | LinkEnd] | None], None]) -> None:
+        """Let `carry` take what goes to neighbours, in order; None says that the core was thrown away."""
+        self._carry = carry
+
+    @property
+    def link_state(self) -> LinkState:
+        """What the engine knows of links; only its counts may be read elsewhere."""
+        return self._engine.core.links
+
+    async def do(self, work: Work) -> Any:
+        """Run work on the core, durably: for other parts of the service."""
+        return await self._do(work)
+
+    def submit(self, work: Work, done: Callable[[asyncio.Future[Any]], None]) -> None:
+        """Queue work on the core; `done` is called when it is durable or has failed. BusyError: too much waits."""
+        future = asyncio.get_running_loop().create_future()
+        self._engine.do(future, work)
+        future.add_done_callback(done)
 
     async def _do(self, work: Work) -> Any:
         return await self._answer(self._engine.do, work)
@@ -212,6 +244,7 @@ class Service:
         def work(core: Core, change: StoreChange) -> tuple[int | None, bool]:
             for (tenant, subscriber, reader), position in acknowledged.items():
                 core.cursors.acknowledge(tenant, subscriber, position, change, reader)
+            tick_links(core, change)
             is_left = core.raise_floors(self._store, sent, change)
             is_left |= core.retain(self._retention.age, self._retention.bytes, self._store, sent, change)
             is_left |= core.trackers.remove_rest(change)

@@ -25,6 +25,7 @@ from contrada.errors import ContradaError
 
 PREFIX = "CONTRADA_"
 SHORT_VARIABLES = {"CONTRADA_ADMIN_KEY": "CONTRADA_ACCESS_ADMIN_KEY"}
+WITHOUT_FLAG = {*SHORT_VARIABLES.values(), "CONTRADA_LINKS_KEYS"}
 UNPREFIXED = "server"  # the section whose flags are written without its name
 DAY = 86_400.0
 
@@ -70,6 +71,16 @@ class ServerSettings(Section, frozen=True):
         tuple[str, ...],
         Meta(description="origins that browsers may call from, such as `https://map.example`; `*`: all"),
     ] = ()
+    name: Annotated[
+        str | None,
+        Meta(description="name of the broker in a network; none: one is made at the first start and kept"),
+    ] = None
+    link: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="brokers to link with by calling them, such as `wss://north.example:8443`; `ws://` to loopback"
+        ),
+    ] = ()
 
     def __post_init__(self) -> None:
         if self.store is not None and not self.store.startswith(("postgresql://", "postgres://")):
@@ -79,6 +90,12 @@ class ServerSettings(Section, frozen=True):
         for origin in self.cors_origins:
             if origin != "*" and not re.fullmatch(r"https?://[^/\s?#@]+", origin):
                 raise SettingsError(f"server.cors_origins: need origins such as https://map.example, got {origin!r}")
+        if self.name is not None and not re.fullmatch(r"[!-~]([ -~]{0,253}[!-~])?", self.name):
+            raise SettingsError(f"server.name: need 1 to 255 printable ASCII characters, got {self.name!r:.80}")
+        for url in self.link:
+            scheme, host = _scheme_and_host(url)
+            if not host or "@" in url or not (scheme == "wss" or (scheme == "ws" and _is_loopback(host))):
+                raise SettingsError(f"server.link: need wss:// URLs, or ws:// to loopback, got {url!r:.80}")
 
 
 class AccessSettings(Section, frozen=True):
@@ -194,6 +211,40 @@ class WebhookSettings(Section, frozen=True):
                 raise SettingsError(f"webhooks.allow: need networks such as 10.1.0.0/16; {error}") from error
 
 
+class LinkSettings(Section, frozen=True):
+    """Links to other brokers."""
+
+    SECRETS: ClassVar[frozenset[str]] = frozenset({"keys"})
+
+    keys: Annotated[
+        tuple[str, ...],
+        Meta(description="keys of the called brokers with the scope `link`: one for all of `server.link`, or one each"),
+    ] = ()
+    tenant: Annotated[str, Meta(min_length=1, description="tenant here that the links of `server.link` belong to")] = (
+        "default"
+    )
+    ca: Annotated[
+        Path | None,
+        Meta(description="PEM file of authorities for the certificates of called brokers; none: the system's"),
+    ] = None
+    retry_first: Annotated[
+        Seconds, Meta(description="seconds until a lost link is called again; doubled each time")
+    ] = 0.5
+    retry_most: Annotated[Seconds, Meta(description="most seconds between two calls")] = 30.0
+    ping: Annotated[
+        Seconds,
+        Meta(description="seconds between signs of life; a link that is silent for three times as long is closed"),
+    ] = 10.0
+    backlog_bytes: Annotated[
+        Count, Meta(description="bytes that wait for one neighbour; beyond: the older half is dropped (default 64 MiB)")
+    ] = 64 << 20
+    expected: Annotated[
+        tuple[str, ...],
+        Meta(description="neighbours from which a broker without state hears what they want before it takes messages"),
+    ] = ()
+    patience: Annotated[Seconds, Meta(description="seconds that it waits for them at most")] = 60.0
+
+
 class TelemetrySettings(Section, frozen=True):
     """Logs and traces."""
 
@@ -228,6 +279,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    links: LinkSettings = field(default_factory=LinkSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
 
@@ -252,7 +304,7 @@ class Option(msgspec.Struct, frozen=True):
     @property
     def parameter(self) -> str | None:
         """The key in the flags of `load_settings`; None for a key, which the list of processes would show."""
-        if self.variable in SHORT_VARIABLES.values():
+        if self.variable in WITHOUT_FLAG:
             return None
         return self.name if self.section == UNPREFIXED else f"{self.section}_{self.name}"
 

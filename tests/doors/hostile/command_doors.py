@@ -53,11 +53,14 @@ REFUSED_EARLY: dict[str, tuple[str, ...]] = {
     "serve": (
         "--port x", "--port 99999999", "--config 'not there'", "--config m.ndjson", "--limits-body-bytes", "rubbish",
         "--rubbish 1", "--limits-body-bytes x", "--store rubbish", "--config taken", "--state m.ndjson",
+        "--link rubbish", "--link ws://example.org", "--link wss://example.org --port 0", "--name '\n'",
     ),
     "sync": (
         "'not there' --all --url http://127.0.0.1:1", "s.ndjson", "m.ndjson --all --url rubbish", "taken --all",
         "s.ndjson --all --template 'rubbish ('", "s.ndjson --prefix x --format rubbish",
     ),
+    "network show": ("--url rubbish", "--url http://127.0.0.1:1 --patience 0", "--patience x"),
+    "network remove": ("", "north --url rubbish", "\udcff --url http://127.0.0.1:1 --patience 0"),
     "doctor": ("--json", "", "--rubbish"),
 }  # fmt: skip
 

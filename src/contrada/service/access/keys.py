@@ -22,9 +22,10 @@ JWT_PREFIX = "jwt:"  # of the names of those who present tokens of an identity p
 MAX_PRESENTED = 8_192  # bytes of a key or token in a header; longer ones are unknown without being hashed
 MAX_NAME = 255  # characters in the name of a tenant or key, as in the subject of an OpenID Connect token
 
-# publish: send messages. subscribe: manage subscriptions and receive their matches. admin: manage the server, keys of
-# all tenants included; messages and subscriptions of other tenants stay out of reach.
-SCOPES = ("publish", "subscribe", "admin")
+# publish: send messages. subscribe: manage subscriptions and receive their matches. link: be a neighbour in the network
+# of the tenant, which means both of these for all its subscribers. admin: manage the server, keys of all tenants
+# included; messages and subscriptions of other tenants stay out of reach.
+SCOPES = ("publish", "subscribe", "link", "admin")
 
 
 class Principal(msgspec.Struct, frozen=True):
@@ -160,6 +161,14 @@ class KeyRing:
     def records(self, tenant: str | None = None) -> list[KeyRecord]:
         """Return the records of a tenant, or all of them, by tenant and name."""
         return [self._by_name[key] for key in sorted(self._by_name) if tenant is None or key[0] == tenant]
+
+    def holders(self, scope: str, now: float) -> list[tuple[bytes, Principal]]:
+        """Return digests of the keys that have a scope and have not expired, and who holds each."""
+        return [
+            (record.digest, principal)
+            for record, principal in self._by_digest.values()
+            if scope in record.scopes and (record.expires is None or now < record.expires)
+        ]
 
     def find(self, presented: str | bytes, now: float) -> Principal | None:
         """Return the principal of a key, or None if the key is unknown or has expired.

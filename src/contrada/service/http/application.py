@@ -10,6 +10,8 @@ from contrada.service.http.routes import TABLE
 from contrada.service.http.sockets import Sockets
 from contrada.service.http.streams import Streams
 from contrada.service.http.wire import Disconnected, Receive, Scope, Send, segments_of, send_problem
+from contrada.service.links.answering import PATH as LINK
+from contrada.service.links.answering import LinkSockets
 
 
 class Application:
@@ -23,12 +25,13 @@ class Application:
         self._publish = MessagePublisher(context)
         self._streams = Streams(context)
         self._sockets = Sockets(context, self._publish)
+        self._links = LinkSockets(context)
         self._control = ControlPlane(context, TABLE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or serve a WebSocket."""
         if scope["type"] == "websocket":
-            await self._sockets(scope, receive, send)
+            await (self._links if scope["path"] == LINK else self._sockets)(scope, receive, send)
             return
         try:
             path, method = scope["path"], scope["method"]

@@ -9,6 +9,7 @@ from contrada.service.access.open_streams import LOOK_SECONDS, OpenStreams
 from contrada.service.http.gate import Gate
 from contrada.service.http.metrics import Metrics
 from contrada.service.http.tracing import open_tracer
+from contrada.service.links.links import Links
 from contrada.service.problems import NOT_READY
 from contrada.service.service import Service
 from contrada.service.settings import Settings
@@ -39,6 +40,7 @@ class Context:
         self.stage = "starting"
         self._service: Service | None = None
         self.started_webhooks: Webhooks | None = None
+        self.started_links: Links | None = None
         self.streams = OpenStreams(clock, look)
 
     @property
@@ -55,6 +57,13 @@ class Context:
         self.require_ready()
         assert self.started_webhooks is not None
         return self.started_webhooks
+
+    @property
+    def links(self) -> Links:
+        """The links of the running service; raises a Problem (503) before it is ready and when it stops."""
+        self.require_ready()
+        assert self.started_links is not None
+        return self.started_links
 
     def require_ready(self) -> None:
         """Raise a Problem (503) unless the service is ready."""

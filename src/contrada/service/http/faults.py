@@ -8,6 +8,7 @@ import secrets
 from contrada.errors import ContradaError
 from contrada.service.access.addresses import RefusedAddressError
 from contrada.service.engine import BusyError
+from contrada.service.links.link_state import ExpectingError
 from contrada.service.problems import BAD_WEBHOOK, INTERNAL_ERROR, STORAGE_FAILED, UNAVAILABLE, Problem, problem_of
 from contrada.service.store.message_store import StoreError
 
@@ -18,7 +19,7 @@ def problem_from(error: Exception) -> Problem:
     """Return the problem that answers an error; a fault of the server is logged under an id that the answer names."""
     if isinstance(error, Problem):
         return error
-    if isinstance(error, BusyError):
+    if isinstance(error, BusyError | ExpectingError):
         return UNAVAILABLE(str(error), retry_after=1)
     if isinstance(error, StoreError):  # its message names files of the server
         log.error("the store failed: %s", error)

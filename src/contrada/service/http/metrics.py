@@ -16,6 +16,8 @@ from prometheus_client.utils import floatToGoString
 
 from contrada.service.core import Published
 from contrada.service.engine import DURATIONS, Durations
+from contrada.service.links.links import Links
+from contrada.service.links.metrics import link_metrics
 from contrada.service.service import Service, SubscriberView
 from contrada.service.webhooks import Webhooks
 
@@ -77,11 +79,13 @@ class Metrics:
         subscribers: Iterable[LabelledSubscriber],
         now: float,
         names_webhooks: bool,
+        links: Links | None = None,
     ) -> bytes:
         """Return all metrics; `now` in seconds since 1970. Single webhooks are among them with `names_webhooks`."""
         registry = CollectorRegistry()
         delivered = [] if webhooks is None else [*_delivered(webhooks), *_webhook_lags(webhooks, names_webhooks)]
-        found = [*self._counted(connections), *_served(service), *delivered, *_lags(subscribers, now)]
+        linked = [] if service is None or links is None else list(link_metrics(service, links))
+        found = [*self._counted(connections), *_served(service), *delivered, *linked, *_lags(subscribers, now)]
         registry.register(_Snapshot(found))
         return generate_latest(self._registry) + generate_latest(registry)
 

@@ -41,7 +41,9 @@ async def metrics(call: Call) -> Reply:
             with suppress(UnknownKeyError):  # it has gone since
                 shown.append(LabelledSubscriber(tenant, await context.started.subscriber(tenant, name, LAG_PAGES)))
     connections, now = context.gate.connections.total, context.gate.steady()
-    text = context.metrics.text(context.started, context.started_webhooks, connections, shown, now, is_admin)
+    text = context.metrics.text(
+        context.started, context.started_webhooks, connections, shown, now, is_admin, context.started_links
+    )
     return Reply(200, text, kind=CONTENT_TYPE.encode())
 
 

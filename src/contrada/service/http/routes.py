@@ -32,6 +32,8 @@ from contrada.service.http.schemas import (
 )
 from contrada.service.http.streams import BATCH_JSON
 from contrada.service.intake.posts import MEDIA_TYPES
+from contrada.service.links import handlers as links
+from contrada.service.links.views import NetworkView
 from contrada.service.webhooks import EndpointRequest
 from contrada.service.webhooks.webhooks import AttemptAnswer, ReplayAnswer
 
@@ -306,6 +308,10 @@ TABLE: tuple[ApiEndpoint, ...] = (
     ApiEndpoint("GET", "/keys", "admin", "List keys without their secrets", {200: KeyList}, keys.list_keys),
     ApiEndpoint("POST", "/keys", "admin", "Make a key", {201: KeyAnswer}, keys.create_key, KeyRequest),
     ApiEndpoint("DELETE", "/keys/{tenant}/{name}", "admin", "Revoke a key", {204: None}, keys.revoke_key),
+    ApiEndpoint("GET", "/network", "admin", "Return the links to other brokers", {200: NetworkView}, links.get_network),
+    ApiEndpoint(
+        "DELETE", "/network/{tenant}/{name}", "admin", "Give up a neighbour for good", {204: None}, links.delete_link
+    ),
     ApiEndpoint("GET", "/health", None, "Answer if the process lives", {200: Status}, operations.health),
     ApiEndpoint("GET", "/ready", None, "Answer 200 if the server takes messages", {200: Status}, operations.ready),
     ApiEndpoint(

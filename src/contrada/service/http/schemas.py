@@ -229,7 +229,7 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A key as it is asked for; without a tenant it belongs to that of the key that asks."""
 
     name: str
-    scopes: Annotated[list[Literal["publish", "subscribe", "admin"]], Meta(min_length=1)]
+    scopes: Annotated[list[Literal["publish", "subscribe", "link", "admin"]], Meta(min_length=1)]
     tenant: str | None = None
     expires: Time | None = None
 

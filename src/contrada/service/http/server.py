@@ -28,6 +28,7 @@ from contrada.service.http.context import KEEP_ALIVE_SECONDS, Clock, Context
 from contrada.service.http.keys import load_keys
 from contrada.service.http.listening import GuardedProtocol, Listener, PushingSocket
 from contrada.service.http.warming import warm_kernels
+from contrada.service.links.configured import check_links, make_links
 from contrada.service.service import Retention, Service, ServiceLimits
 from contrada.service.settings import Settings
 from contrada.service.store.message_store import MessageStore
@@ -108,6 +109,7 @@ def make_service(settings: Settings, store: MessageStore, clock: Clock) -> Servi
         store,
         clock=lambda: int(clock() * 1000),
         tables=settings.server.state / TABLES,
+        name=settings.server.name,
         retention=Retention(round(retention.age * 1000), retention.bytes),
         limits=ServiceLimits(
             window=retention.message_ids,
@@ -115,6 +117,7 @@ def make_service(settings: Settings, store: MessageStore, clock: Clock) -> Servi
             waiting=limits.queue,
             vertices=limits.vertices,
             track_expiry=round(retention.track_expiry * 1000),
+            backlog_bytes=settings.links.backlog_bytes,
         ),
     )
 
@@ -202,6 +205,7 @@ class ServerRun:
         server = self.settings.server
         if server.tls_cert is not None and server.tls_key is not None:
             check_tls(server.tls_cert, server.tls_key)
+        check_links(self.settings)
         holding = nullcontext() if server.store is None else locked(server.state)
         with holding, listening_socket(server.host, server.port) as taken:
             self.port = taken.getsockname()[1]
@@ -216,9 +220,11 @@ class ServerRun:
             starting.result()
 
     async def _stop(self) -> None:
-        """Stop what has started: webhooks before the service that they read from."""
+        """Stop what has started: links and webhooks before the service that they use."""
         context = self.context
         try:
+            if context.started_links is not None:
+                await context.started_links.stop()
             if context.started_webhooks is not None:
                 await context.started_webhooks.stop(STOP_WEBHOOK_SECONDS)
         finally:
@@ -245,6 +251,8 @@ class ServerRun:
         await asyncio.to_thread(self._warm)
         if self.listener.should_exit:
             return
+        context.started_links = make_links(self.settings, service)
+        await context.started_links.start()
         freeze_live_objects()
         gc.set_threshold(GC_ALLOCATIONS, 20, 100)
         context.is_ready = True

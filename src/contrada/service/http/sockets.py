@@ -276,7 +276,7 @@ class Sockets:
             headers = headers_of(scope)
             principal = await self._context.gate.principal(headers) if "authorization" in headers else None
         except Problem as problem:
-            await _refuse(send, problem)
+            await refuse(send, problem)
             return
         await send({"type": "websocket.accept"})
         one = Socket(self._context, self._publisher, scope, receive, send)
@@ -314,7 +314,7 @@ async def _close(send: Send, closed: Closed) -> None:
             await send({"type": "websocket.close", "code": closed.code, "reason": reason})
 
 
-async def _refuse(send: Send, problem: Problem) -> None:
+async def refuse(send: Send, problem: Problem) -> None:
     """Answer a handshake with problem details."""
     head = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in problem.headers().items()]
     await send({"type": "websocket.http.response.start", "status": problem.status, "headers": head})

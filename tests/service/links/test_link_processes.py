@@ -1,0 +1,16 @@
+"""Seven processes in a tree: links are cut and healed, brokers killed and started again."""
+
+import asyncio
+
+import pytest
+
+from verification.link_tree import run_tree
+
+
+@pytest.mark.slow
+def test_seven_processes_deliver_what_plain_matching_says(tmp_path):
+    run = asyncio.run(run_tree(tmp_path, brokers=7, subscriptions=10_000, rounds=4, batch=15))
+    assert run.faults[:10] == []
+    assert (run.messages, run.kills, run.cuts) == (420, 2, 4)
+    assert run.events > 1_000
+    assert run.suppressed > run.forwarded
