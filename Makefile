@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JAVA_CHECK := src/contrada/cli/java.py
 JITLESS_TESTS := tests
-BENCHMARKS := relate relate.growth match match.devices match.templates mixed cover network broker simplify spark stream
+BENCHMARKS := relate relate.growth match match.devices match.templates mixed cover network broker simplify spark stream tracking
 PYTEST_ARGS ?=
 DIST ?= dist
 
@@ -49,7 +49,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || \
 	    { echo "creating $(VENV) with $$("$$found" --version)"; "$$found" -m venv $(VENV); }  # or half of it was made
 	@echo "installing into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,broker,postgres,otel,experiments]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,broker,postgres,kafka,nats,mqtt,otel,experiments]'
 	@touch $@
 
 # Runs before anything is installed: standard library only. One sentence and a stop when Java is missing or old.

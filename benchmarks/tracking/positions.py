@@ -13,13 +13,14 @@ import shapely
 import contrada as ct
 from benchmarks.report import Report, Row
 from benchmarks.timing import say
+from contrada.tracking import Tracks
 
 FIELD = 1000.0
 RADIUS = 1.8  # a point is in one of 100,000 fences on average
 STEP = 0.5
 BATCH = 16_384
 POSITIONS_PER_SECOND, BYTES_PER_PAIR = 150_000, 60
-SECTION = "Tracked objects: positions per second, enter and exit"
+SECTION, STATE = "Tracked objects: positions per second, enter and exit", "Tracked objects: state"
 
 
 class Moves(NamedTuple):
@@ -133,25 +134,17 @@ def by_objects(report: Report) -> Iterator[Row]:
         counts = {"compared": compared, "different": different}
         yield Row.versus(SECTION, work, "STRtree, then a dict of sets", mine / positions, other / positions, **counts)
         yield Row.alone(SECTION, work, positions / mine, "positions/s", mine, at_least=_bar(report))
+    yield from bytes_of_state(ours.tracker.tracks)
 
 
 def _bar(report: Report) -> float | None:
     return None if report.quick else POSITIONS_PER_SECOND
 
 
-def bytes_of_state(report: Report) -> Iterator[Row]:
+def bytes_of_state(tracks: Tracks) -> Iterator[Row]:
     """Bytes of the arrays of pairs for each pair, and of all arrays."""
-    rng = np.random.default_rng(report.seed)
-    fences, objects = (2_000, 10_000) if report.quick else (100_000, 1_000_000)
-    data = moves(rng, fences, objects, objects)
-    ours = Ours(data.fences)
-    for batch in (*data.first, *data.rest):
-        ours.publish(batch)
-    tracks = ours.tracker.tracks
-    work = f"{objects:,} objects, {tracks.pairs:,} pairs"
-    section = "Tracked objects: state"
-    yield Row.alone(section, f"{work}: arrays of pairs", tracks.pair_nbytes / tracks.pairs, "bytes per pair",
-                    at_most=BYTES_PER_PAIR)  # fmt: skip
-    snapshot = len(tracks.snapshot())
-    yield Row.alone(section, f"{work}: all arrays of objects and pairs", tracks.nbytes / objects, "bytes per object")
-    yield Row.alone(section, f"{work}: a snapshot, with the fences", snapshot / 2**20, "MiB")
+    work = f"{tracks.objects:,} objects, {tracks.pairs:,} pairs"
+    each = tracks.pair_nbytes / tracks.pairs
+    yield Row.alone(STATE, f"{work}: arrays of pairs", each, "bytes per pair", at_most=BYTES_PER_PAIR)
+    yield Row.alone(STATE, f"{work}: all arrays", tracks.nbytes / tracks.objects, "bytes per object")
+    yield Row.alone(STATE, f"{work}: a snapshot, with the fences", len(tracks.snapshot()) / 2**20, "MiB")

@@ -129,6 +129,13 @@ BAD = {
     "more ids than messages": lambda n, known, sent: Publish(n, ("x", "y", "z"), MessageRows(ROWS)),
     "an empty id": lambda n, known, sent: Publish(n, ("", "y"), MessageRows(ROWS)),
     "fewer payloads than messages": lambda n, known, sent: Publish(n, ("x", "y"), MessageRows(ROWS), (b"p",)),
+    "a mapping in a message": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=[{"a": {"b": 1}}]),
+    "a region without bytes": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=[{"a": [1]}]),
+    "a region of rubbish": lambda n, known, sent: raw(
+        "Publish", number=n, ids=["x"], messages=[{"a": [1, b"rubbish", None]}]
+    ),
+    "a message that is none": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=[7]),
+    "a name that is none": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=[{7: 7}]),
     "no Arrow": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=b"nothing"),
     "nothing in place of Arrow": lambda n, known, sent: raw("Publish", number=n, ids=["x"], messages=None),
     "Arrow without rows": lambda n, known, sent: raw("Publish", number=n, ids=[], messages=stream(ROWS.schema)),

@@ -24,7 +24,7 @@ def printed_by(command):
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", ["cli.md", "tutorial_alerts.md"])
+@pytest.mark.parametrize("page", ["cli.md", "tracking.md", "tutorial_alerts.md"])
 def test_sessions(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = list(commands(page_text(page)))

@@ -74,7 +74,25 @@ def test_attributes():
         "certainty": "Observed", "onset": datetime(2003, 6, 17, 22, tzinfo=UTC), "language": "en-US",
         "expires": datetime(2003, 6, 17, 23, tzinfo=UTC), "headline": "NWS ISSUES WARNING & MORE",
         "eventCode.SAME": "SVR", "parameter.hail": "1 < 2", "areaDesc": "COUNTY", "geocode.UGC": "CAC003; CAC109",
+        "alert": "KSTO@NWS.NOAA.GOV,KSTO1055887203,2003-06-17T14:57:00-07:00",
+        "thread": "KSTO@NWS.NOAA.GOV,KSTO1055887203,2003-06-17T14:57:00-07:00",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["Update", "Cancel"])
+def test_an_update_belongs_to_the_thread_of_its_earliest_reference(kind):
+    """References may come in any order, with any offset from UTC; those without a time come last."""
+    references = "a,3,2003-06-17T12:00:00-00:00 a,1,2003-06-17T12:30:00+02:00 broken a,2,2003-06-17T11:00:00-00:00"
+    data = alert(area(POLYGON), infos=2).decode().replace("<msgType>Alert<", f"<msgType>{kind}<")
+    data = re.sub("<references>.*?</references>", f"<references>{references}</references>", data)
+    first = "a,1,2003-06-17T12:30:00+02:00"
+    assert [found.message["thread"] for found in read(data.encode())] == [first, first + "#2"]
+    assert only_thread(data.replace(references, "broken")) == "broken"
+    assert only_thread(re.sub("<references>.*?</references>", "", data)).startswith("KSTO@NWS.NOAA.GOV,")
+
+
+def only_thread(data):
+    return read(data.encode())[0].message["thread"]
 
 
 def test_each_block_is_a_message_and_so_is_an_alert_without_any():

@@ -49,9 +49,14 @@ class Jars(NamedTuple):
         return ",".join(map(str, self.connector))
 
 
+def broker_jars(cache=CACHE):
+    """The jars of a broker, from a cache or fetched into it; UnavailableError if there is no way to get them."""
+    return _fetched(cache, "broker", BROKER, is_alone=False)
+
+
 def jars(cache=CACHE):
-    """The jars, from a cache or fetched into it; UnavailableError if there is no way to get them."""
-    broker = _fetched(cache, "broker", BROKER, is_alone=False)
+    """All jars, from a cache or fetched into it; UnavailableError if there is no way to get them."""
+    broker = broker_jars(cache)
     reasons = []
     for artifacts in CONNECTORS:
         try:
@@ -101,35 +106,56 @@ def free_port():
         return probe.getsockname()[1]
 
 
+class Broker:
+    """A broker that is its own controller, on free ports of the loopback interface; it can be killed and started again.
+
+    `settings` are further ones of the broker.
+    """
+
+    def __init__(self, paths, place, partitions=2, **settings):
+        self._ports = free_port(), free_port()
+        self.address = f"127.0.0.1:{self._ports[0]}"
+        common = {
+            "process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._ports[1]}",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self._ports[1]}",
+            "log.dirs": str(place / "kafka"), "num.partitions": str(partitions),
+            "offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+        }  # fmt: skip
+        self._config, self._log = place / "server.properties", place / "broker.log"
+        self._config.write_text("".join(f"{name}={value}\n" for name, value in {**common, **settings}.items()))
+        self._java = ["java", "-Xmx512m", "-cp", os.pathsep.join(map(str, paths))]
+        # Every cluster of Kafka has an id: sixteen bytes in base64.
+        format = ["kafka.tools.StorageTool", "format", "-t", "contradacontradacontrQ", "-c", str(self._config)]
+        subprocess.run([*self._java, *format], check=True, capture_output=True, timeout=120)
+        self._process = None
+
+    def start(self):
+        """Start it and wait until it answers."""
+        with self._log.open("a") as output:
+            self._process = process = subprocess.Popen(
+                [*self._java, "kafka.Kafka", str(self._config)], stdout=output, stderr=output, start_new_session=True
+            )
+        wait_for(lambda: _answers(self._ports[0]) or process.poll() is not None, 120, self._log.read_text)
+        assert process.poll() is None, f"the broker did not start:\n{self._log.read_text()[-3000:]}"
+
+    def kill(self):
+        """End it with -9."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
 @contextmanager
 def broker(paths, place, partitions=2):
-    """A broker that is its own controller, on free ports of the loopback interface: its address. Ended with -9."""
-    ports = free_port(), free_port()
-    settings = {
-        "process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": f"1@127.0.0.1:{ports[1]}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{ports[0]},CONTROLLER://127.0.0.1:{ports[1]}",
-        "log.dirs": str(place / "kafka"), "num.partitions": str(partitions), "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1",
-    }  # fmt: skip
-    config, log = place / "server.properties", place / "broker.log"
-    config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-    java = ["java", "-Xmx512m", "-cp", os.pathsep.join(map(str, paths))]
-    # Every cluster of Kafka has an id: sixteen bytes in base64.
-    format = [*java, "kafka.tools.StorageTool", "format", "-t", "contradacontradacontrQ", "-c", str(config)]
-    subprocess.run(format, check=True, capture_output=True, timeout=120)
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [*java, "kafka.Kafka", str(config)], stdout=output, stderr=output, start_new_session=True
-        )
+    """A broker while a block runs: its address."""
+    made = Broker(paths, place, partitions)
     try:
-        wait_for(lambda: _answers(ports[0]) or process.poll() is not None, 120, log.read_text)
-        assert process.poll() is None, f"the broker did not start:\n{log.read_text()[-3000:]}"
-        yield f"127.0.0.1:{ports[0]}"
+        made.start()
+        yield made.address
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        made.kill()
 
 
 def _answers(port):

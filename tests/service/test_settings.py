@@ -250,8 +250,10 @@ def test_the_page_of_the_documentation_is_up_to_date():
 
 
 def test_an_example_of_the_page_is_a_file_of_settings(file):
-    (example,) = re.findall(r"^```toml\n(.*?)^```", settings_page(), re.MULTILINE | re.DOTALL)
+    example, tables = re.findall(r"^```toml\n(.*?)^```", settings_page(), re.MULTILINE | re.DOTALL)
     assert load_settings(file(example)).limits.requests_per_second == 100
+    found = load_settings(file(tables))
+    assert (found.sinks[0].subscriber, found.sources[0].user) == ("ann", "contrada")
 
 
 @given(

@@ -17,6 +17,7 @@ from cryptography.x509.oid import NameOID
 from console import contrada
 from contrada.client import AsyncClient, UnreachableError
 from contrada.errors import ArgumentError, ContradaError
+from linked import broker, got, network, until, until_settled
 from serving import ADMIN, run, site, take, talk
 
 Key = ec.EllipticCurvePrivateKey
@@ -145,3 +146,25 @@ def test_a_client_needs_a_file_of_certificates(tmp_path, files):
     for ca in (tmp_path / "missing.pem", files.key):
         with pytest.raises(ArgumentError, match="ca: cannot read certificates"):
             AsyncClient("https://127.0.0.1:1", "key", ca=ca)
+
+
+def test_brokers_are_linked_over_tls_if_the_caller_trusts_the_authority(tmp_path, files):
+    async def work():
+        trusted = ssl.create_default_context(cafile=files.ca)
+        async with site(tmp_path / "north", trusted=trusted, name="north", **files.flags) as north:
+            url = f"wss://127.0.0.1:{north.server.port}"
+            async with (
+                broker(tmp_path, "south", url, links_ca=str(files.ca)) as south, broker(tmp_path, "west", url) as west,
+            ):  # fmt: skip
+                await south.subscribe("all", "ann", "depth > 0")
+                await until_settled(north, south)
+                await north.publish({"depth": 1})
+                assert await got(south, "ann", 1) == [{"depth": 1}]
+
+                async def reason():
+                    return (await network(west))["calls"][0]["reason"]
+
+                assert "certificate verify failed" in await until(reason)
+                assert not (await network(west))["tenants"]
+
+    run(work())

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contrada.errors import LimitError, UnknownKeyError
+from contrada.service.deliveries.outcomes import Outcome
 from contrada.service.service import Retention
 from contrada.service.store.message_store import StoreError
 from contrada.service.webhooks import EndpointRequest, RetryPolicy, WebhookLimits
-from contrada.service.webhooks.sender import Outcome
 from effort import examples
 from webhook_receivers import SECRET, Disk, SimulatedNetwork, SimulatedTime, publish, serving, subscribe, until
 

@@ -148,15 +148,18 @@ async def site(
     options: Mapping[str, Any] = {},
     variables: Mapping[str, str] = {},
     is_waiting: bool = True,
+    config: Path | None = None,
     **flags: Any,
 ) -> AsyncIterator[Site]:
     """Run a server; `flags` are settings by the names of their flags, `variables` those of the environment.
+
+    `config` is a file of settings.
 
     `options` are further arguments of ServerRun, `trusted` is what a client with TLS trusts. The server is ready when
     the block begins, or only listens if not `is_waiting`.
     """
     flags = {"port": 0, "state": str(state), **flags}
-    settings = load_settings(None, {"CONTRADA_ADMIN_KEY": ADMIN, **variables}, flags)
+    settings = load_settings(config, {"CONTRADA_ADMIN_KEY": ADMIN, **variables}, flags)
     server = ServerRun(settings, lambda text: None, keep_alive=keep_alive, **options)
     running = asyncio.create_task(server.serve())
     try:

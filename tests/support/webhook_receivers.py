@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from contrada.service.core import NewSubscription
+from contrada.service.deliveries.outcomes import Outcome
 from contrada.service.intake import Post
 from contrada.service.service import Service
 from contrada.service.store.sqlite import SqliteStore
 from contrada.service.webhooks import Webhooks
-from contrada.service.webhooks.sender import Outcome
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(bytes(range(32, 64))).decode()

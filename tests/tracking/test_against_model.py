@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +53,7 @@ class Followed:
 
     def noted(self, told):
         self.deltas.append(self.tracks.take_delta())
-        return [tuple(None if isinstance(x, str) and x == "" else x for x in plain(event)) for event in told]
+        return [tuple(plain(event)) for event in told]
 
 
 def plain(event):
@@ -88,9 +89,19 @@ def run_both(run, late, expire_after):
         assert ours.tracks.pairs == len(model.inside())
 
 
-@given(commands(), st.sampled_from(["ignore", "arrival"]), st.none() | st.integers(1, 20))
-@settings(max_examples=examples(600))
+RUNS = (commands(), st.sampled_from(["ignore", "arrival"]), st.none() | st.integers(1, 20))
+
+
+@given(*RUNS)
+@settings(max_examples=examples(60))
 def test_tracks_tell_what_the_model_tells(run, late, expiry):
+    run_both(run, late, None if expiry is None else expiry * 1000)
+
+
+@pytest.mark.slow
+@given(*RUNS)
+@settings(max_examples=examples(1200))
+def test_tracks_tell_what_the_model_tells_in_many_runs(run, late, expiry):
     run_both(run, late, None if expiry is None else expiry * 1000)
 
 
@@ -100,7 +111,7 @@ def cut(batch, places):
 
 
 @given(commands(spread=0), st.lists(st.integers(0, 100), max_size=6))
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 def test_batches_may_be_cut_anywhere(run, places):
     whole, parts = Followed(), Followed()
     for command in run:
@@ -118,7 +129,7 @@ def test_batches_may_be_cut_anywhere(run, places):
 
 
 @given(commands(), st.integers(0, 20))
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 def test_a_crash_at_any_moment_loses_nothing_that_was_written(run, at):
     """The state after every written delta equals the live one, and goes on alike."""
     live = Followed(expire_after=9000)
@@ -133,10 +144,6 @@ def test_a_crash_at_any_moment_loses_nothing_that_was_written(run, at):
             break
     again = Tracks.restore(live.snapshot, live.deltas)
     assert again.inside() == live.tracks.inside()
-    assert (again.objects, again.late, again.next_due is None) == (
-        live.tracks.objects,
-        live.tracks.late,
-        live.tracks.next_due is None,
-    )
+    assert (again.objects, again.late) == (live.tracks.objects, live.tracks.late)
     later = live.now + 100_000
     assert [plain(event) for event in again.advance(later)] == [plain(event) for event in live.tracks.advance(later)]

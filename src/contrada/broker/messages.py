@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from contrada.errors import FormatError
 from contrada.formats.tables.rows import table_of
 from contrada.matching.batch_reading import is_arrow
+
+Columns: TypeAlias = pa.RecordBatch | list[Mapping[str, Any]]  # a few messages are matched sooner one by one
 
 
 class MessageRows:
@@ -27,35 +29,42 @@ class MessageRows:
 
     __slots__ = ("_chosen",)
 
-    def __init__(self, batch: pa.RecordBatch, rows: NDArray[np.int64] | None = None) -> None:
-        is_part = rows is not None and len(rows) < batch.num_rows
+    def __init__(self, batch: Columns, rows: NDArray[np.int64] | None = None) -> None:
+        is_part = rows is not None and len(rows) < len(batch)
         self._chosen = batch, rows if is_part else None  # one attribute: no thread sees a copy together with rows
 
     @property
-    def batch(self) -> pa.RecordBatch:
-        """The rows as a batch."""
+    def batch(self) -> Columns:
+        """The rows as a batch, or as a list if they are taken from one."""
         batch, rows = self._chosen
         if rows is not None:
-            batch = batch.take(pa.array(rows))
+            batch = [batch[row] for row in rows.tolist()] if isinstance(batch, list) else batch.take(pa.array(rows))
             self._chosen = batch, None
         return batch
 
     def __len__(self) -> int:
         batch, rows = self._chosen
-        return batch.num_rows if rows is None else len(rows)
+        return len(batch) if rows is None else len(rows)
 
 
 class Messages(NamedTuple):
-    """Messages in columns; equal ids are one message. `payloads`, one for each message or none, are kept unread."""
+    """Messages in columns, or a few as mappings; equal ids are one message.
+
+    `payloads`, one for each message or none, are kept unread.
+    """
 
     ids: tuple[str, ...]
-    columns: pa.RecordBatch
+    columns: Columns
     payloads: tuple[bytes, ...] = ()
 
     @classmethod
     def of(cls, messages: Any, ids: Sequence[Any], payloads: Sequence[bytes] = ()) -> Messages:
-        """Return rows of an Arrow table or record batch as messages; raise FormatError if ids and rows do not fit."""
-        if isinstance(messages, pa.RecordBatch):
+        """Return rows of an Arrow table or record batch, or mappings, as messages.
+
+        Raise FormatError if ids and rows do not fit.
+        """
+        batch: Columns
+        if isinstance(messages, pa.RecordBatch) or _is_list_of_mappings(messages):
             batch = messages
         elif is_arrow(messages):
             table = table_of(messages)
@@ -66,8 +75,8 @@ class Messages(NamedTuple):
         if not (set(map(type, ids)) <= {str} and all(ids)):
             place, id = next((place, id) for place, id in enumerate(ids) if not (id and type(id) is str))
             raise FormatError(f"publish: id {place}: need a text that is not empty, got {id!r:.60}")
-        if len(ids) != batch.num_rows:
-            raise FormatError(f"publish: {len(ids)} ids for {batch.num_rows} messages")
+        if len(ids) != len(batch):
+            raise FormatError(f"publish: {len(ids)} ids for {len(batch)} messages")
         if len(payloads) not in (0, len(ids)):
             raise FormatError(f"publish: {len(payloads)} payloads for {len(ids)} messages")
         return cls(tuple(ids), batch, tuple(payloads))
@@ -85,6 +94,10 @@ class Messages(NamedTuple):
     def payloads_of(self, rows: NDArray[np.int64]) -> tuple[bytes, ...]:
         """Return the payloads of some of the messages."""
         return tuple([self.payloads[row] for row in rows.tolist()]) if self.payloads else ()
+
+
+def _is_list_of_mappings(messages: Any) -> bool:
+    return isinstance(messages, list) and all(isinstance(message, Mapping) for message in messages)
 
 
 def _joined(table: pa.Table) -> pa.RecordBatch:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from msgspec import structs
 from numpy.typing import NDArray
 
 from contrada.broker.advertising import advertised_table
@@ -21,7 +20,6 @@ from contrada.broker.state import State
 from contrada.errors import ContradaError
 from contrada.geometry import Rejection
 from contrada.geometry.faults import FaultCode
-from contrada.matching.answer import ManyMatches
 from contrada.matching.names import Name
 
 NO_ROWS = np.empty(0, np.int64)
@@ -111,8 +109,9 @@ def release(state: State) -> None:
     """Go on with what waited for neighbours to tell what a lost state held."""
     for link in state.links.values():
         compare(state, link)
-    for neighbour, messages in map(structs.astuple, state.take_held()):
-        take(state, None if neighbour is None else state.links.get(neighbour), messages)
+    for held in state.take_held():
+        origin = None if held.neighbour is None else state.links.get(held.neighbour)
+        take(state, origin, Messages(held.ids, held.rows.batch, held.payloads))
 
 
 def _route(state: State, origin: Link | None, messages: Messages, publisher: str | None, places: Sequence[int]) -> None:
@@ -125,29 +124,28 @@ def _route(state: State, origin: Link | None, messages: Messages, publisher: str
         return
     if len(fresh) < len(messages.ids):
         messages = messages.chosen(np.array(fresh))
-    try:
-        answer = state.entries.match(pa.Table.from_batches([messages.columns]))
-    except ContradaError as error:  # of the batch as a whole
-        bad = tuple(Rejection(places[row], str(error), FaultCode.VALUE) for row in fresh)
-        state.add_effect(RejectedMessages(publisher, bad))
-        return
+    columns = messages.columns
+    if isinstance(columns, list):
+        found, bad = _matched_singly(state, columns)
+    else:
+        found, bad = _matched_together(state, pa.Table.from_batches([columns]))
     ids = messages.ids
-    if answer.rejected:
-        rejected = {item.row for item in answer.rejected}
+    if bad:
+        rejected = {item.row for item in bad}
         ids = tuple(id for row, id in enumerate(ids) if row not in rejected)
-        bad = tuple(item._replace(row=places[fresh[item.row]]) for item in answer.rejected)
-        state.add_effect(RejectedMessages(publisher, bad))
+        rows = tuple(item._replace(row=places[fresh[item.row]]) for item in bad)
+        state.add_effect(RejectedMessages(publisher, rows))
     if ids:
         _note_seen(state, ids)
-    if len(answer.rows):
-        _send(state, origin, messages, answer)
+    if any(map(len, found)):
+        _send(state, origin, messages, found)
 
 
-def _send(state: State, origin: Link | None, messages: Messages, answer: ManyMatches) -> None:
+def _send(state: State, origin: Link | None, messages: Messages, found: list[NDArray[np.int64]]) -> None:
     """Deliver messages to the clients and pass them to the neighbours that want them, but not back to `origin`."""
     links = {link.interface: link for link in state.links.values()}
     keys = state.entries.keys
-    for interface, wanted, rows, starts in _by_interface(state, answer):
+    for interface, wanted, rows, starts in _by_interface(state, found):
         link = links.get(interface)
         if link is None:
             asking = [tuple([keys[row] for row in rows[start:stop]]) for start, stop in pairwise(starts)]
@@ -169,13 +167,13 @@ class Wanted(NamedTuple):
     starts: list[int]
 
 
-def _by_interface(state: State, answer: ManyMatches) -> Iterator[Wanted]:
+def _by_interface(state: State, found: list[NDArray[np.int64]]) -> Iterator[Wanted]:
     """Yield the messages that each interface wants; messages and the rows that ask for one of them rise."""
-    size = len(answer)
-    pairs = np.arange(size).repeat(answer.offsets[1:] - answer.offsets[:-1])
-    pairs += state.entries.interfaces_of(answer.rows).astype(np.int64) * size  # interface and message in one number
+    size, asking = len(found), np.concatenate(found)
+    pairs = np.arange(size).repeat([len(rows) for rows in found])
+    pairs += state.entries.interfaces_of(asking).astype(np.int64) * size  # interface and message in one number
     order = pairs.argsort(kind="stable")
-    pairs, rows = pairs[order], answer.rows[order].tolist()
+    pairs, rows = pairs[order], asking[order].tolist()
     starts = _run_starts(pairs)
     interfaces, messages = np.divmod(pairs[starts[:-1]], size)
     for first, last in pairwise(_run_starts(interfaces)):

@@ -11,7 +11,7 @@ from contrada.broker.entries import Entries, Entry
 from contrada.broker.forwarding import LinkOptions, forwarding_of
 from contrada.broker.frames import Frame, LinkCommand, Publish, Refuse
 from contrada.broker.link import Link, Phase
-from contrada.broker.messages import Messages
+from contrada.broker.messages import MessageRows, Messages
 from contrada.broker.seen import SeenIds
 from contrada.errors import KeyInUseError
 from contrada.matching.names import Name
@@ -46,7 +46,9 @@ class HeldMessages(msgspec.Struct, frozen=True):
     """Messages that wait until this broker knows where to send them; `neighbour` is None for a client's."""
 
     neighbour: str | None
-    messages: Messages
+    ids: tuple[str, ...]
+    rows: MessageRows
+    payloads: tuple[bytes, ...] = ()
 
 
 def is_unchanged(old: Entry | Advertisement | None, interface: int, digest: int, name: str) -> bool:
@@ -131,7 +133,7 @@ class State:
     def hold(self, neighbour: str | None, messages: Messages) -> None:
         """Keep messages until this broker knows where to send them."""
         place = max(self.held, default=0) + 1
-        self.held[place] = HeldMessages(neighbour, messages)
+        self.held[place] = HeldMessages(neighbour, messages.ids, MessageRows(messages.columns), messages.payloads)
         self.note(self.held[place], "held", place)
 
     def take_held(self) -> list[HeldMessages]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -24,6 +25,7 @@ from contrada.model.types import type_named
 
 LARGEST_INTEGER = 1 << 63  # of MessagePack
 POINT, REGION = 0, 1
+SENT_TYPES = (Point, Region, list)  # besides plain values
 
 
 def encode(frame: Any) -> bytes:
@@ -112,6 +114,8 @@ def _encode_own(value: Any) -> Any:
         return _filters(value)
     if isinstance(value, MessageRows):
         value = value.batch
+        if isinstance(value, list):
+            return [{name: _sent(part) for name, part in message.items()} for message in value]
     if isinstance(value, pa.RecordBatch):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, value.schema) as writer:
@@ -123,11 +127,51 @@ def _encode_own(value: Any) -> Any:
 def _decode_own(kind: type, value: Any) -> Any:
     if kind is Predicate:
         return _read_predicate(value)
-    if kind is pa.RecordBatch:  # of messages that a broker holds back
-        return _read_batch(value)
     if kind is MessageRows:
-        return MessageRows(_read_batch(value))
+        return MessageRows(_read_messages(value) if isinstance(value, list) else _read_batch(value))
     raise NotImplementedError(f"no form on the wire for {kind.__name__}")
+
+
+def travels(messages: Any) -> bool:
+    """Return True if mappings can be sent as they are; others need columns.
+
+    >>> travels([{"depth": 4, "place": Point(1, 2)}]), travels([{"depth": 1 << 70}])
+    (True, False)
+    """
+    return all(_is_plain(value) or type(value) in SENT_TYPES for message in messages for value in message.values())
+
+
+def _sent(value: Any) -> Any:
+    """Return a value of a message as it is sent; of a list operators ask only whether there is one."""
+    if isinstance(value, Region | Point):
+        kind = REGION if isinstance(value, Region) else POINT
+        return [kind, value.to_wkb(), None if value.crs is None else str(value.crs)]
+    if type(value) is list:
+        return []
+    if not _is_plain(value):
+        raise NotImplementedError(f"no form on the wire for {type(value).__name__} in a mapping")
+    return value
+
+
+def _read_messages(messages: list[Any]) -> list[Mapping[str, Any]]:
+    """Return messages that were sent as mappings."""
+    check_limit("attributes", max(map(len, messages), default=0), "a message")
+    return [{_read_name(name): _read_value(value) for name, value in message.items()} for message in messages]
+
+
+def _read_name(name: Any) -> str:
+    if type(name) is not str:
+        raise BrokerError("an attribute whose name is no text")
+    return name
+
+
+def _read_value(value: Any) -> Any:
+    if isinstance(value, list) and value:
+        kind, data, crs = value
+        return (Region if kind == REGION else Point).from_wkb(data, crs=crs)
+    if not (value == [] or _is_plain(value)):
+        raise BrokerError(f"a value of type {type(value).__name__} in a message")
+    return value
 
 
 def _read_batch(data: Any) -> pa.RecordBatch:

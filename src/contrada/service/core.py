@@ -14,6 +14,7 @@ from contrada.broker.broker import Broker
 from contrada.broker.effects import CloseLink, Deliver, Effect, Persist, Refused, RejectedMessages, Send
 from contrada.broker.record_bytes import record_bytes
 from contrada.broker.routing import ClientMatches
+from contrada.broker.wire import travels
 from contrada.cql2.queries import bound_predicate
 from contrada.errors import KeyInUseError, LimitError
 from contrada.geometry import Rejection
@@ -147,8 +148,10 @@ class Core:
     ) -> Iterable[Published]:
         """Take posts of one tenant; yield what became of each."""
         broker = self._brokers.get(tenant)
-        is_alone = broker is None or broker.is_alone  # messages for neighbours are read as columns, which travel
-        taken = (self._reader.read_singly(posts) if is_alone else None) or self._reader.read(posts)
+        taken = self._reader.read_singly(posts)
+        if taken is not None and not (broker is None or broker.is_alone or travels(taken.parts[0].table)):
+            taken = None  # neighbours take such messages as columns only
+        taken = taken or self._reader.read(posts)
         outcomes = self._take(tenant, posts, taken, change, deliveries)
         accepted: list[list[int]] = [[] for _ in posts]
         duplicates: list[list[tuple[int, int]]] = [[] for _ in posts]
@@ -263,7 +266,8 @@ class Core:
         rejected: list[Rejection] = []
         rows = {id: row for row, id in enumerate(ids)}
         for start, stop in frame_slices([len(payload) for payload in payloads]):
-            effects = broker.publish(table.slice(start, stop - start), ids[start:stop], payloads=payloads[start:stop])
+            part = table[start:stop] if isinstance(table, list) else table.slice(start, stop - start)
+            effects = broker.publish(part, ids[start:stop], payloads=payloads[start:stop])
             for effect in effects:
                 if isinstance(effect, Deliver):
                     for row, numbers in zip(effect.rows, effect.keys, strict=True):

@@ -36,6 +36,13 @@ class Task(NamedTuple):
     work: Work | None
 
 
+class WorkPublished(NamedTuple):
+    """The answer of work that published messages besides, and what is to be delivered of them."""
+
+    answer: Any
+    deliveries: list[Delivery]
+
+
 class GroupTimes(NamedTuple):
     """When a transaction began, was matched and was durable, in nanoseconds since 1970, and how large it was."""
 
@@ -173,7 +180,11 @@ class Engine:
             deliveries += self.core.take_logged()
             for group in _runs(tasks):
                 if group[0].work is not None:
-                    answers.append((group[0].ticket, self._work(group[0].work, change)))
+                    answer = self._work(group[0].work, change)
+                    if isinstance(answer, WorkPublished):
+                        answer, published = answer
+                        deliveries += published
+                    answers.append((group[0].ticket, answer))
                     deliveries += self.core.take_logged()
                     continue
                 posts = [(task.tenant, task.post) for task in group if task.post is not None]

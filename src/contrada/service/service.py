@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -17,7 +17,7 @@ from contrada.errors import ContradaError, UnknownKeyError
 from contrada.service.catalog import FILTER, SEPARATOR, SUBSCRIPTION, Definition, FeedPlaces
 from contrada.service.core import Core, NewSubscription, Published
 from contrada.service.cursors import Cursor, Position
-from contrada.service.engine import Committed, Engine, EngineWork, GroupTimes, Work
+from contrada.service.engine import Committed, Engine, EngineWork, GroupTimes, Work, WorkPublished
 from contrada.service.feeds import EventReader, Feeds
 from contrada.service.intake import Post
 from contrada.service.links.link_state import BACKLOG_BYTES, LinkEnd, LinkFrame, LinkState
@@ -30,10 +30,13 @@ from contrada.service.table_files import TableFiles
 from contrada.service.tracks.groups import GroupKey
 from contrada.service.tracks.journal import SNAPSHOT_AFTER, BegunSnapshot
 from contrada.service.tracks.trackers import TrackCounts
+from contrada.service.views import SubscriberView, SubscriptionView
 
 SNAPSHOT_PARTS = 8  # of a snapshot of tracked objects in one transaction
 TICK_SECONDS = 1.0  # between looks at expiry, retention and acknowledgements
 DAY = 86_400_000  # milliseconds
+
+StoreRecord: TypeAlias = tuple[str, str, bytes | None]  # kind, name, and value or None to delete
 
 
 def wall_clock() -> int:
@@ -61,34 +64,6 @@ class ServiceLimits(NamedTuple):
 
 
 DEFAULT_RETENTION, DEFAULT_LIMITS = Retention(), ServiceLimits()
-
-
-class SubscriptionView(NamedTuple):
-    """A subscription as its owner sees it."""
-
-    key: str
-    definition: Definition
-    filter: Any
-
-
-class SubscriberView(NamedTuple):
-    """How far a subscriber is.
-
-    `position` is the place after the last event that was acknowledged, handed to a reader or removed. `lag` counts
-    messages of the log after it, not events. `oldest` is the first event after it, and `waits_since` when its message
-    came, in milliseconds since 1970; both are None if there is none among the messages that were looked at. Events of
-    messages before `oldest_kept` are gone for it; `kept` is its own retention.
-    """
-
-    name: str
-    cursor: Cursor
-    position: Position
-    readers: int
-    lag: int
-    oldest: Position | None
-    waits_since: int | None
-    kept: KeptFor
-    oldest_kept: int
 
 
 class Service:
@@ -196,17 +171,14 @@ class Service:
         return self._engine.core.links
 
     async def do(self, work: Work) -> Any:
-        """Run work on the core, durably: for other parts of the service."""
-        return await self._do(work)
+        """Run work on the core, durably."""
+        return await self._answer(self._engine.do, work)
 
     def submit(self, work: Work, done: Callable[[asyncio.Future[Any]], None]) -> None:
         """Queue work on the core; `done` is called when it is durable or has failed. BusyError: too much waits."""
         future = asyncio.get_running_loop().create_future()
         self._engine.do(future, work)
         future.add_done_callback(done)
-
-    async def _do(self, work: Work) -> Any:
-        return await self._answer(self._engine.do, work)
 
     async def _answer(
         self, ask: Callable[..., None], *arguments: Any, watch: Callable[[GroupTimes], None] | None = None
@@ -251,7 +223,7 @@ class Service:
             return change.trim, is_left
 
         try:
-            found: tuple[int | None, bool] = await self._do(work)
+            found: tuple[int | None, bool] = await self.do(work)
         except ContradaError:
             for (tenant, subscriber, reader), position in acknowledged.items():
                 self.note_acknowledged(tenant, subscriber, position, reader)
@@ -276,7 +248,7 @@ class Service:
                 if now is core:
                     tables.complete(tenant, broker, directory, change)  # noqa: B023
 
-            await self._do(complete)
+            await self.do(complete)
             await asyncio.to_thread(tables.remove_others, self._store)
             await asyncio.to_thread(release_free_memory)
 
@@ -284,12 +256,12 @@ class Service:
         """Write snapshots of tracked objects that have changed much since the last one."""
         core = self._engine.core
         for key in core.trackers.due():
-            begun = await self._do(partial(_begin_snapshot, key))
+            begun = await self.do(partial(_begin_snapshot, key))
             records = iter(() if begun is None else begun.records())
             while part := list(islice(records, SNAPSHOT_PARTS)):
                 await self.write_records(part)
             if begun is not None:
-                await self._do(partial(_complete_snapshot, core, begun))
+                await self.do(partial(_complete_snapshot, core, begun))
 
     # --- what is known ---
 
@@ -298,10 +270,10 @@ class Service:
 
         def work(core: Core, change: StoreChange) -> int | None:
             group = core.trackers.group_of(number)
-            inside = [] if group is None else group.tracks.inside(number)
-            return next((one.since for one in inside if one.object == id), None)
+            inside = [] if group is None else group.tracks.inside(number, id)
+            return inside[0].since if inside else None
 
-        found: int | None = await self._do(work)
+        found: int | None = await self.do(work)
         return found
 
     @property
@@ -363,11 +335,27 @@ class Service:
         found: Published = await self._answer(self._engine.publish, tenant, post, watch=watch)
         return found
 
+    async def publish_together(
+        self, tenant: str, posts: Sequence[Post], records: Callable[[list[Published]], Iterable[StoreRecord]]
+    ) -> list[Published]:
+        """Take posts in one transaction, all or none, together with the records that `records` makes of the answers.
+
+        The thread of the engine calls `records`.
+        """
+
+        def work(core: Core, change: StoreChange) -> WorkPublished:
+            found, deliveries = core.publish([(tenant, post) for post in posts], change)
+            change.records.extend(records(found))
+            return WorkPublished(found, deliveries)
+
+        answers: list[Published] = await self.do(work)
+        return answers
+
     # --- subscriptions ---
 
     async def put(self, tenant: str, key: str, asked: NewSubscription, is_new: bool = False) -> Definition:
         """Add or replace a subscription."""
-        found: Definition = await self._do(lambda core, change: core.put(tenant, key, asked, is_new, change))
+        found: Definition = await self.do(lambda core, change: core.put(tenant, key, asked, is_new, change))
         return found
 
     async def put_many(
@@ -378,7 +366,7 @@ class Service:
         def work(core: Core, change: StoreChange) -> list[Definition | ContradaError]:
             return [_or_error(core, tenant, key, asked, change) for key, asked in subscriptions]
 
-        found: list[Definition | ContradaError] = await self._do(work)
+        found: list[Definition | ContradaError] = await self.do(work)
         return found
 
     async def set_paused(self, tenant: str, key: str, is_paused: bool) -> Definition:
@@ -397,7 +385,7 @@ class Service:
             )
             return core.put(tenant, key, asked, False, change)
 
-        found: Definition = await self._do(work)
+        found: Definition = await self.do(work)
         return found
 
     def definition(self, tenant: str, key: str) -> Definition | None:
@@ -411,7 +399,7 @@ class Service:
             core.delete(tenant, key, change)
             return core.last
 
-        last: int = await self._do(work)
+        last: int = await self.do(work)
         return last
 
     async def subscription(self, tenant: str, key: str) -> SubscriptionView:
@@ -487,7 +475,7 @@ class Service:
 
     async def acknowledge(self, tenant: str, subscriber: str, position: Position, reader: str = "") -> None:
         """Acknowledge events up to a place, durably."""
-        await self._do(lambda core, change: core.cursors.acknowledge(tenant, subscriber, position, change, reader))
+        await self.do(lambda core, change: core.cursors.acknowledge(tenant, subscriber, position, change, reader))
 
     async def set_cursor(self, tenant: str, subscriber: str, reader: str, position: Position | None) -> None:
         """Put the cursor of a reader at a place, also backwards, durably; None forgets the reader."""
@@ -502,7 +490,7 @@ class Service:
             cursor = Cursor(*position, old.dropped, *lost)
             core.cursors.put(tenant, subscriber, reader, cursor, change)
 
-        await self._do(work)
+        await self.do(work)
 
     # --- subscribers and the past ---
 
@@ -522,7 +510,7 @@ class Service:
             floor = core.retentions.get(tenant, subscriber).floor
             core.retentions.put(tenant, subscriber, msgspec.structs.replace(kept, floor=floor), change)
 
-        await self._do(work)
+        await self.do(work)
 
     async def subscriber(self, tenant: str, name: str, pages: int = 1 << 40) -> SubscriberView:
         """Return how far a subscriber is; its oldest event is looked for on so many pages of the log."""
@@ -555,10 +543,10 @@ class Service:
 
     # --- records of other parts, such as keys and webhooks ---
 
-    async def write_records(self, records: Iterable[tuple[str, str, bytes | None]]) -> None:
-        """Make records durable: kind, name, and value or None to delete."""
+    async def write_records(self, records: Iterable[StoreRecord]) -> None:
+        """Make records durable."""
         given = list(records)
-        await self._do(lambda core, change: change.records.extend(given))
+        await self.do(lambda core, change: change.records.extend(given))
 
     async def records(self, kind: str) -> list[tuple[str, bytes]]:
         """Return the records of a kind."""

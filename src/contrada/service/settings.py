@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, field, inspect
 
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, FormatError
+from contrada.service.table_settings import SinkTable, SourceTable, read_tables, tables_page
 
 PREFIX = "CONTRADA_"
 SHORT_VARIABLES = {"CONTRADA_ADMIN_KEY": "CONTRADA_ACCESS_ADMIN_KEY"}
@@ -281,6 +282,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     links: LinkSettings = field(default_factory=LinkSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    sinks: tuple[SinkTable, ...] = ()
+    sources: tuple[SourceTable, ...] = ()
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -337,9 +340,16 @@ def load_settings(
     contrada.service.settings.SettingsError: CONTRADA_SERVER_PORT='none': need a whole number from 0 to 65,535
     """
     given: dict[Option, GivenSetting] = {}
-    for found in (_read_file(file), _read_environment(environment or {}), _read_flags(flags or {})):
+    tables = _read_toml(file)
+    for found in (_read_sections(file, tables), _read_environment(environment or {}), _read_flags(flags or {})):
         given.update((one.option, one) for one in found)
-    return Settings(**{section: _make_section(section, given) for section in SECTIONS})
+    sections = {section: _make_section(section, given) for section in SECTIONS}
+    try:
+        sinks = read_tables(SinkTable, tables.get(SinkTable.KIND, []))
+        sources = read_tables(SourceTable, tables.get(SourceTable.KIND, []))
+    except FormatError as error:
+        raise SettingsError(f"{file}: {error}") from error
+    return Settings(**sections, sinks=sinks, sources=sources)
 
 
 def _make_section(section: str, given: Mapping[Option, GivenSetting]) -> Any:
@@ -351,18 +361,24 @@ def _make_section(section: str, given: Mapping[Option, GivenSetting]) -> Any:
         raise SettingsError(f"{error} (set by {', '.join(sources)})") from error
 
 
-def _read_file(file: Path | None) -> Iterator[GivenSetting]:
+def _read_toml(file: Path | None) -> dict[str, Any]:
     if file is None:
-        return
+        return {}
     try:
-        tables = tomllib.loads(file.read_text("utf-8"))
+        return tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:  # of TOML, or of UTF-8
         raise SettingsError(f"{file} is not TOML: {error}") from error
+
+
+def _read_sections(file: Path | None, tables: Mapping[str, Any]) -> Iterator[GivenSetting]:
     for section, table in tables.items():
+        if section in TABLES:
+            continue
         if section not in SECTIONS:
-            raise SettingsError(f"{file}: unknown section [{section}]; the sections are {', '.join(SECTIONS)}")
+            known = ", ".join((*SECTIONS, *TABLES))
+            raise SettingsError(f"{file}: unknown section [{section}]; the sections are {known}")
         if not isinstance(table, dict):
             raise SettingsError(f"{file}: {section} is a section; write [{section}] and its settings below")
         for name, value in table.items():
@@ -495,7 +511,10 @@ def _options(section: str, kind: type[Section]) -> Iterator[Option]:
         )
 
 
-SECTIONS: dict[str, type[Section]] = {entry.name: entry.type for entry in msgspec.structs.fields(Settings)}
+TABLES = (SinkTable.KIND, SourceTable.KIND)  # lists, in the file only
+SECTIONS: dict[str, type[Section]] = {
+    entry.name: entry.type for entry in msgspec.structs.fields(Settings) if entry.name not in TABLES
+}
 OPTIONS: tuple[Option, ...] = tuple(option for name, kind in SECTIONS.items() for option in _options(name, kind))
 
 
@@ -543,7 +562,7 @@ processes would show it.
 def settings_page() -> str:
     """Return the page of the documentation that lists all settings."""
     note = "<!-- Written by `python -m contrada.service.settings > docs/serve-settings.md`. -->\n"
-    return f"{PAGE}{note}\n{settings_table()}\n"
+    return f"{PAGE}{note}\n{settings_table()}\n{tables_page()}"
 
 
 if __name__ == "__main__":

@@ -143,9 +143,12 @@ class TrackedObjects:
             parts.append(ValueRows(column, np.array(regions, np.int64)))
         return SpatialColumn.of_parts(parts, len(slots))
 
-    def pairs(self) -> tuple[Integers, Integers, Integers]:
-        """Return all pairs: slots of objects, numbers of subscriptions, and places in the arrays."""
+    def pairs(self, slot: int | None = None) -> tuple[Integers, Integers, Integers]:
+        """Return all pairs, or those of one slot: slots, numbers of subscriptions, and places in the arrays."""
         a = self.arrays
+        if slot is not None:
+            places = np.arange(a.starts[slot], a.starts[slot] + a.counts[slot], dtype=np.int64)
+            return np.full(len(places), slot), a.numbers[places].astype(np.int64), places
         counts = a.counts[: len(self.ids)].astype(np.int64)
         first = np.repeat(a.starts[: len(self.ids)] - (np.cumsum(counts) - counts), counts)
         places = first + np.arange(len(first))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -213,7 +213,8 @@ class Tracker:
         `now` is the time of arrival in milliseconds since 1970; default: the clock.
         """
         arrival = self._time(now)
-        batch = messages if is_arrow(messages) or isinstance(messages, list) else list(messages)
+        is_whole = is_arrow(messages) or isinstance(messages, list | str | bytes | Mapping)
+        batch = messages if is_whole else list(messages)
         answer = self._table.match_many(batch, "subscription", threads)
         fixes, bad = self._reader.read(batch, self._attribute, arrival)
         if answer.rejected:

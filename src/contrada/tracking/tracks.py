@@ -27,7 +27,9 @@ from contrada.geometry.arrays import frozen
 from contrada.kernels.track.arrays import ChangeArrays, EventArrays, FixArrays
 from contrada.matching.batch import SpatialColumn
 from contrada.matching.matching_table import is_chosen
+from contrada.shown import short
 from contrada.tracking.crossing import CrossingIndex
+from contrada.tracking.durations import MAX_DURATION
 from contrada.tracking.fixes import Fixes
 from contrada.tracking.growing import longer, room_for
 from contrada.tracking.journal import Journal
@@ -74,9 +76,7 @@ class Tracks:
     def __init__(self, *, late: Late = "ignore", expire_after: int | None = None, deltas: bool = True) -> None:
         if not is_chosen(late, "ignore") and not is_chosen(late, "arrival"):
             raise ArgumentError(f'late: need "ignore" or "arrival", got {late!r:.60}')
-        if expire_after is not None and not 1 <= expire_after <= 1 << 60:
-            raise ArgumentError(f"expire_after: need a number of milliseconds, got {expire_after!r:.60}")
-        self._late, self._expire_after = late, expire_after or 0
+        self._late, self._expire_after = late, _checked_expiry(expire_after)
         self._objects, self._watches = TrackedObjects(), Watches()
         self._crossing: tuple[int, CrossingIndex | None] = (0, None)  # for the version of the watches
         self._events = EventArrays(*(np.zeros(256, kind) for kind in ("u1", "u1", "u1", "u1", "i4", "i4", "i8", "i8")))
@@ -404,23 +404,41 @@ class Tracks:
         objects.find_free()
         inside = w.places[objects.pairs()[1]]
         w.inside[:] = np.bincount(inside, minlength=len(w.inside))
-        objects.arrays.state[NEXT_DUE] = FOREVER
+        self._find_due()
+
+    def _find_due(self) -> None:
+        """Find when something is due next: let no time pass."""
+        self._objects.arrays.state[NEXT_DUE] = FOREVER
         options = NEVER, self._expire_after, self._watches.is_timed
-        self._drive(lambda begin: kernels.fill_time(*self._state(), begin, *options), len(objects.arrays.seen))
+        slots = len(self._objects.arrays.seen)
+        self._drive(lambda begin: kernels.fill_time(*self._state(), begin, *options), slots)
 
     # What is inside
 
-    def inside(self, number: int | None = None) -> list[Inside]:
-        """Return the objects that are inside of a subscription, or of any, by number and id."""
-        slots, numbers, places = self._objects.pairs()
-        since = self._objects.arrays.entered[places]
+    def inside(self, number: int | None = None, object: ObjectId | None = None) -> list[Inside]:
+        """Return the objects that are inside of a subscription, or of any, by number and id; or one object, by id."""
+        slot = None if object is None else self._objects.slot(object)
+        if object is not None and slot is None:
+            return []
+        slots, numbers, places = self._objects.pairs(slot)
+        if number is not None:
+            chosen = numbers == number
+            slots, numbers, places = slots[chosen], numbers[chosen], places[chosen]
+        since = self._objects.arrays.entered[places].tolist()
         ids = self._objects.ids
-        found = [
-            Inside(ids[slot], own, time)
-            for slot, own, time in zip(slots.tolist(), numbers.tolist(), since.tolist(), strict=True)
-            if number is None or own == number
-        ]
+        pairs = zip(slots.tolist(), numbers.tolist(), since, strict=True)
+        found = [Inside(id, own, time) for one, own, time in pairs if (id := ids[one]) is not None]
         return sorted(found, key=lambda one: (one.number, *id_order(one.object)))
+
+    @property
+    def expire_after(self) -> int | None:
+        """Milliseconds without a fix after which an object is forgotten; None: never. May be changed at any time."""
+        return self._expire_after or None
+
+    @expire_after.setter
+    def expire_after(self, milliseconds: int | None) -> None:
+        self._expire_after = _checked_expiry(milliseconds)
+        self._find_due()
 
     @property
     def objects(self) -> int:
@@ -446,3 +464,12 @@ class Tracks:
     def nbytes(self) -> int:
         """Bytes of all arrays: objects, pairs and subscriptions, without ids and shapes."""
         return self._objects.nbytes + self._watches.nbytes
+
+
+def _checked_expiry(milliseconds: int | None) -> int:
+    """Return the time after which tracks expire, 0 for never."""
+    if milliseconds is None:
+        return 0
+    if not 1 <= milliseconds <= MAX_DURATION:
+        raise ArgumentError(f"expire_after: need a number of milliseconds, got {short(milliseconds)}")
+    return milliseconds

@@ -65,6 +65,25 @@ REFUSED_EARLY: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+# Tables of a file of settings, all of which `serve` refuses before it listens.
+REMOTE_TABLES = (
+    "sinks = 1", "[sinks]", "sources = [1]", "[[sinks]]", "[[sinks]]\nname = 1", "[[sources]]\nname = 'a'",
+    *(
+        f"[[{kind}]]\nname = {name}\nurl = {url}\n{more}"
+        for kind in ("sinks]]\nsubscriber = 'ann'\n#", "sources")
+        for name, url, more in (
+            ("''", "'kafka://h/t'", ""), ("'../a'", "'kafka://h/t'", ""), ("'a'", "''", ""), ("'a'", "'kafka://'", ""),
+            ("'a'", "'kafka://h:99999/t'", ""), ("'a'", "'kafka://[::/t'", ""), ("'a'", "'kafka://h/a b'", ""),
+            ("'a'", "'kafka://h/%zz%ff'", ""), ("'a'", "'kafka://u:hunter2@h/t'", ""), ("'a'", "'http://h/t'", ""),
+            ("'a'", "'nats://h/a..b'", ""), ("'a'", "'nats://h/t?x=1'", ""), ("'a'", "'mqtt://h,i/t'", ""),
+            ("'a'", "'mqtt://h/'", ""), ("'a'", "'kafka://h/t'", "rubbish = 1"), ("'a'", "'kafka://h/t'", "batch = 0"),
+            ("'a'", "'kafka://h/t'", "timeout = nan"), ("'a'", "'kafka://h/t'", "from = 'rubbish'"),
+            ("'a'", "'kafka://h/t'", "password_env = 'A'\npassword_file = 'b'"), ("7", "7", "tenant = ''"),
+        )
+    ),
+)  # fmt: skip
+
+
 def command_doors() -> Iterator[Door]:
     """A door for every command."""
     early = ((command, partial(early_corpus, command), 0) for command in REFUSED_EARLY)
@@ -228,4 +247,8 @@ def early_corpus(command: str) -> dict[str, Any]:
     """Words that a command refuses, or small runs."""
     words = {f"words {k}": given for k, given in enumerate(REFUSED_EARLY[command])}
     given = {"help": "--help", **words}
-    return {name: case_of(f"{command} {more}", files={"m.ndjson": MESSAGES}) for name, more in given.items()}
+    found = {name: case_of(f"{command} {more}", files={"m.ndjson": MESSAGES}) for name, more in given.items()}
+    if command == "serve":
+        for place, text in enumerate(REMOTE_TABLES):
+            found[f"tables {place}"] = case_of("serve --config c.toml", files={"c.toml": text.encode()})
+    return found

@@ -13,4 +13,4 @@ def test_seven_processes_deliver_what_plain_matching_says(tmp_path):
     assert run.faults[:10] == []
     assert (run.messages, run.kills, run.cuts) == (420, 2, 4)
     assert run.events > 1_000
-    assert run.suppressed > run.forwarded
+    assert run.suppressed > 10_000

@@ -47,6 +47,70 @@ def test_messages_cross_links_as_they_were_published(tmp_path):
     run(work())
 
 
+MESSAGES = [
+    {"depth": 4}, {"depth": 4.5, "name": "Arno"}, {"depth": "4"}, {"depth": 2**60}, {"depth": 10**30}, {"depth": None},
+    {"depth": [1]}, {"depth": True}, {"name": "\ud800"}, {"\ud800": 1}, {"name": "\0"}, {}, feature(1, 1, depth=4),
+    {"type": "Feature", "properties": {"depth": 9}, "geometry": {
+        "type": "MultiPolygon", "coordinates": [[[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]],
+                                                 [[1, 1], [3, 1], [3, 3], [1, 3], [1, 1]]]]}},
+    {"type": "Feature", "properties": {}, "geometry": None},
+]  # fmt: skip
+FILTERS = [
+    "depth >= 4", "depth = '4'", "depth IS NOT NULL", "name IS NOT NULL", "depth > 1000000", "depth = TRUE",
+    "S_INTERSECTS(geometry, BBOX(1, 1, 2, 2))", "S_CONTAINS(geometry, BBOX(0, 0, 1, 1))", "name LIKE 'A%'",
+    "NOT (depth >= 4)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "together"])
+def test_messages_of_every_kind_match_over_links_as_they_do_at_one_broker(tmp_path, together):
+    async def work():
+        async with (
+            broker(tmp_path, "alone") as alone, broker(tmp_path, "north") as north,
+            broker(tmp_path, "middle", north) as middle, broker(tmp_path, "south", middle) as south,
+        ):  # fmt: skip
+            for here in (alone, south):
+                for number, filter in enumerate(FILTERS):
+                    await here.subscribe(f"s{number}", "ann", filter)
+            await until_settled(north, middle, south)
+            answers = []
+            for here in (alone, north):
+                texts = [json.dumps(message) for message in MESSAGES]
+                bodies = ["\n".join(texts)] if together else texts
+                kind = "application/x-ndjson" if together else "application/json"
+                found = [await here.ask("POST", "/messages", data=body, kind=kind) for body in bodies]
+                answers.append([(answer.status, answer.body.get("rejected")) for answer in found])
+            assert answers[0] == answers[1]
+            await until_settled(north, middle, south)
+            expected = await events(alone, "ann", "?wait=0&from=oldest&limit=1000")
+            assert len(expected) > 10
+            found = await events(south, "ann", "?wait=0&from=oldest&limit=1000")
+            both = [[(event["key"], json.dumps(event["message"])) for event in one] for one in (found, expected)]
+            # Messages of one request whose attributes have different types travel apart.
+            assert sorted(both[0]) == sorted(both[1])
+            assert together or both[0] == both[1]
+
+    run(work())
+
+
+def test_objects_are_followed_where_they_are_published(tmp_path):
+    async def work():
+        async with broker(tmp_path, "north") as north, broker(tmp_path, "south", north) as south:
+            asked = {"subscriber": "ann", "filter": "S_INTERSECTS(geometry, BBOX(0, 0, 4, 4))"}
+            for here in (north, south):
+                tracked = asked | {"track": "bus", "on": ["enter", "exit"]}
+                assert (await here.ask("PUT", "/subscriptions/depot", tracked)).status == 201
+            await south.ask("PUT", "/subscriptions/all", asked)
+            await until_settled(north, south)
+            await north.publish(*(feature(x, 1, bus="b7") for x in (1, 2, 9)))
+            await until_settled(north, south)
+            found = await events(north, "ann", "?wait=0&from=oldest")
+            assert [(one["key"], one["track"]["kind"]) for one in found] == [("depot", "enter"), ("depot", "exit")]
+            assert [one["key"] for one in await events(south, "ann", "?wait=0&from=oldest")] == ["all", "all"]
+
+    run(work())
+
+
 def test_the_same_message_at_two_brokers_is_one(tmp_path):
     async def work():
         async with AsyncExitStack() as opened:

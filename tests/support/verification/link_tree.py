@@ -21,7 +21,7 @@ from link_proxy import LinkProxy
 from served import ADMIN, Served
 
 KINDS = ("flood", "storm", "fire")
-SIDE = 100.0  # of the square that messages come from
+SIDE = 80.0  # of the square that messages come from, in degrees
 PACE = ("--links-retry-first", "0.1", "--links-retry-most", "1", "--links-ping", "2")
 ROWS = 2_000  # subscriptions in one request
 SECONDS = 120.0  # in which everything must have settled
@@ -165,7 +165,8 @@ class LinkTree:
         end = asyncio.get_running_loop().time() + SECONDS
         while True:
             try:
-                await self.ask(broker, "POST", "/messages", lines, "application/x-ndjson")
+                answer = await self.ask(broker, "POST", "/messages", lines, "application/x-ndjson")
+                assert not answer["rejected"], answer
                 return
             except (OSError, aiohttp.ClientError):
                 if asyncio.get_running_loop().time() > end:
@@ -220,7 +221,8 @@ async def run_tree(
 ) -> TreeRun:  # fmt: skip
     """Publish at all brokers while links are cut and healed and brokers are killed and started again; judge it.
 
-    In each round one link is cut and every broker publishes; in every second round a broker is killed as well.
+    In each round one link is cut and every broker publishes; in every second round a broker is killed as well, the
+    root first.
     """
     draw, result = random.Random(seed), TreeRun()
     asked = list(wishes(subscriptions, brokers, draw))
@@ -239,8 +241,8 @@ async def run_tree(
                 sent += messages
                 work.append(network.publish(broker, messages))
             if number % 2:
+                work.append(_kill(network.servers[result.kills % brokers]))
                 result.kills += 1
-                work.append(_kill(draw.choice(network.servers)))
             await asyncio.gather(*work)
             proxy.heal()
         await network.settle()

@@ -81,7 +81,7 @@ def kept_messages(broker: str, records: Mapping[RecordKey, Any]) -> Iterator[Mis
         elif kind == "waiting" and value[0] == Publish.__name__:
             ids = value[1][0]
         elif kind == "held":
-            neighbour, ids = None, value.messages.ids
+            neighbour, ids = None, value.ids
         yield from (MissingMessage(broker, neighbour, id) for id in ids)
 
 

@@ -13,6 +13,8 @@ from contrada.service.links.links import Links
 from contrada.service.problems import NOT_READY
 from contrada.service.service import Service
 from contrada.service.settings import Settings
+from contrada.service.sinks import TopicSinks
+from contrada.service.sources import TopicSources
 from contrada.service.webhooks import Webhooks
 
 KEEP_ALIVE_SECONDS = 15.0
@@ -41,6 +43,8 @@ class Context:
         self._service: Service | None = None
         self.started_webhooks: Webhooks | None = None
         self.started_links: Links | None = None
+        self.started_sinks: TopicSinks | None = None
+        self.started_sources: TopicSources | None = None
         self.streams = OpenStreams(clock, look)
 
     @property
@@ -64,6 +68,20 @@ class Context:
         self.require_ready()
         assert self.started_links is not None
         return self.started_links
+
+    @property
+    def sinks(self) -> TopicSinks:
+        """The sinks of the running service; raises a Problem (503) before it is ready and when it stops."""
+        self.require_ready()
+        assert self.started_sinks is not None
+        return self.started_sinks
+
+    @property
+    def sources(self) -> TopicSources:
+        """The sources of the running service; raises a Problem (503) before it is ready and when it stops."""
+        self.require_ready()
+        assert self.started_sources is not None
+        return self.started_sources
 
     def require_ready(self) -> None:
         """Raise a Problem (503) unless the service is ready."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from urllib.parse import quote
 
 from contrada.errors import FormatError, UnknownKeyError
-from contrada.service.http.endpoints import Call, Reply
+from contrada.service.deliveries.outcomes import ReplayAnswer
+from contrada.service.http.endpoints import Call, Parameter, Reply
 from contrada.service.http.events import number_of
 from contrada.service.http.schemas import DeadLetterList, WebhookList, dead_letter_answer, webhook_answer
 from contrada.service.http.subscriptions import MOST_PAGE, PAGE, page_link
 from contrada.service.http.wire import check_name
 from contrada.service.problems import BAD_PARAMETER
-from contrada.service.webhooks.webhooks import ReplayAnswer
 
 REPLAY_SECONDS = 20.0  # after which a replay of all dead letters sends no more; `left` tells how many wait
+LETTER_PAGING = (
+    Parameter("after", "return what comes after the dead letter with this id"),
+    Parameter("limit", "the most that one page has", {"type": "integer", "minimum": 1, "maximum": MOST_PAGE}),
+)
 
 
 def _names(call: Call) -> tuple[str, str, str]:
@@ -97,9 +102,15 @@ async def replay_dead_letter(call: Call) -> Reply:
 
 async def replay_dead_letters(call: Call) -> Reply:
     """Send all dead letters again, oldest first, up to the first that is not taken."""
-    names, end, sent = _names(call), monotonic() + REPLAY_SECONDS, 0
+    names = _names(call)
+    return Reply(200, await replay_all(lambda: call.webhooks.replay(*names)))
+
+
+async def replay_all(replay: Callable[[], Awaitable[ReplayAnswer]], seconds: float = REPLAY_SECONDS) -> ReplayAnswer:
+    """Replay page after page, until one is not taken as a whole or the time is over."""
+    end, sent = monotonic() + seconds, 0
     while True:
-        part = await call.webhooks.replay(*names)
+        part = await replay()
         sent += part.sent
         if not part.sent or not part.left or part.failed is not None or monotonic() > end:
-            return Reply(200, ReplayAnswer(sent, part.left, part.failed))
+            return ReplayAnswer(sent, part.left, part.failed)

@@ -18,7 +18,10 @@ from contrada.service.core import Published
 from contrada.service.engine import DURATIONS, Durations
 from contrada.service.links.links import Links
 from contrada.service.links.metrics import link_metrics
-from contrada.service.service import Service, SubscriberView
+from contrada.service.service import Service
+from contrada.service.sinks import TopicSinks
+from contrada.service.sources import TopicSources
+from contrada.service.views import SubscriberView
 from contrada.service.webhooks import Webhooks
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -75,6 +78,8 @@ class Metrics:
         self,
         service: Service | None,
         webhooks: Webhooks | None,
+        sinks: TopicSinks | None,
+        sources: TopicSources | None,
         connections: int,
         subscribers: Iterable[LabelledSubscriber],
         now: float,
@@ -86,6 +91,7 @@ class Metrics:
         delivered = [] if webhooks is None else [*_delivered(webhooks), *_webhook_lags(webhooks, names_webhooks)]
         linked = [] if service is None or links is None else list(link_metrics(service, links))
         found = [*self._counted(connections), *_served(service), *delivered, *linked, *_lags(subscribers, now)]
+        found += [*_sunk(sinks), *_sourced(sources)]
         registry.register(_Snapshot(found))
         return generate_latest(self._registry) + generate_latest(registry)
 
@@ -166,6 +172,44 @@ def _webhook_lags(webhooks: Webhooks, names_them: bool) -> Iterator[Metric]:
         for key in heapq.nlargest(SHOWN_WEBHOOKS, lags, key=lags.__getitem__):
             lag.add_metric(list(key), lags[key])
         yield lag
+
+
+def _sunk(sinks: TopicSinks | None) -> Iterator[Metric]:
+    """Yield the metrics of sinks; their names are those of the settings, not of tenants."""
+    if sinks is None or not (views := sinks.views()):
+        return
+    counts = sinks.counts
+    yield _counter("sink_sent", "Events that sinks took.", counts.sent)
+    yield _counter("sink_failed", "Attempts to send that failed.", counts.failed)
+    yield _counter("sink_retried", "Attempts to send again what had failed.", counts.retried)
+    yield _counter("sink_dead", "Events that became dead letters.", counts.dead)
+    yield _counter("sink_discarded", "Dead letters that made room for later ones.", counts.discarded)
+    lag = GaugeMetricFamily("contrada_sink_lag_messages", "Messages after the place of each.", labels=["sink"])
+    failing = GaugeMetricFamily("contrada_sink_failing", "1 if the last attempt failed.", labels=["sink"])
+    for view in views:
+        lag.add_metric([view.table.name], view.lag)
+        failing.add_metric([view.table.name], view.failing is not None)
+    yield from (lag, failing)
+
+
+def _sourced(sources: TopicSources | None) -> Iterator[Metric]:
+    """Yield the metrics of sources."""
+    if sources is None or not (views := sources.views()):
+        return
+    counts = sources.counts
+    yield _counter("source_records", "Records that sources read.", counts.records)
+    yield _counter("source_messages", "Messages that sources published.", counts.messages)
+    yield _counter("source_repeated", "Records that had been published before.", counts.repeated)
+    yield _counter("source_dead", "Records that became dead letters.", counts.dead)
+    yield _counter("source_discarded", "Dead letters that made room for later ones.", counts.discarded)
+    yield _counter("source_failed", "Connections and writes that failed.", counts.failed)
+    lag = GaugeMetricFamily("contrada_source_lag_records", "Records that are not read yet.", labels=["source"])
+    failing = GaugeMetricFamily("contrada_source_failing", "1 if the source has no connection.", labels=["source"])
+    for view in views:
+        if view.lag is not None:
+            lag.add_metric([view.table.name], view.lag)
+        failing.add_metric([view.table.name], view.failing is not None)
+    yield from (lag, failing)
 
 
 def _lags(subscribers: Iterable[LabelledSubscriber], now: float) -> Iterator[Metric]:

@@ -41,9 +41,8 @@ async def metrics(call: Call) -> Reply:
             with suppress(UnknownKeyError):  # it has gone since
                 shown.append(LabelledSubscriber(tenant, await context.started.subscriber(tenant, name, LAG_PAGES)))
     connections, now = context.gate.connections.total, context.gate.steady()
-    text = context.metrics.text(
-        context.started, context.started_webhooks, connections, shown, now, is_admin, context.started_links
-    )
+    parts = (context.started, context.started_webhooks, context.started_sinks, context.started_sources)
+    text = context.metrics.text(*parts, connections, shown, now, is_admin, context.started_links)
     return Reply(200, text, kind=CONTENT_TYPE.encode())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contrada.service.deliveries.outcomes import ReplayAnswer
 from contrada.service.http import hooks, keys, operations, subscribers, subscriptions, trials
 from contrada.service.http.bulk import BULK_TYPES
 from contrada.service.http.endpoints import ApiEndpoint, Parameter
@@ -34,8 +35,10 @@ from contrada.service.http.streams import BATCH_JSON
 from contrada.service.intake.posts import MEDIA_TYPES
 from contrada.service.links import handlers as links
 from contrada.service.links.views import NetworkView
+from contrada.service.sinks.routes import ROUTES as SINK_ROUTES
+from contrada.service.sources.routes import ROUTES as SOURCE_ROUTES
 from contrada.service.webhooks import EndpointRequest
-from contrada.service.webhooks.webhooks import AttemptAnswer, ReplayAnswer
+from contrada.service.webhooks.webhooks import AttemptAnswer
 
 NUMBER = {"type": "number"}
 COUNT = {"type": "integer", "minimum": 1, "maximum": 1000}
@@ -287,7 +290,7 @@ TABLE: tuple[ApiEndpoint, ...] = (
         "List events that were given up, oldest first",
         {200: DeadLetterList},
         hooks.list_dead_letters,
-        parameters=(Parameter("after", "return what comes after the event with this id"), PAGING[1]),
+        parameters=hooks.LETTER_PAGING,
     ),
     ApiEndpoint(
         "POST",
@@ -312,6 +315,8 @@ TABLE: tuple[ApiEndpoint, ...] = (
     ApiEndpoint(
         "DELETE", "/network/{tenant}/{name}", "admin", "Give up a neighbour for good", {204: None}, links.delete_link
     ),
+    *SINK_ROUTES,
+    *SOURCE_ROUTES,
     ApiEndpoint("GET", "/health", None, "Answer if the process lives", {200: Status}, operations.health),
     ApiEndpoint("GET", "/ready", None, "Answer 200 if the server takes messages", {200: Status}, operations.ready),
     ApiEndpoint(

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from contrada.service.service import SubscriberView, SubscriptionView
+from contrada.service.deliveries.dead_letters import NO_MESSAGE, DeadLetter
 from contrada.service.subscriber_retention import KeptFor
 from contrada.service.tracks.asking import Duration, DwellAsked, PlainKind
 from contrada.service.tracks.requests import OPTIONS, TrackMembers
+from contrada.service.views import SubscriberView, SubscriptionView
 from contrada.service.webhooks import EndpointView
-from contrada.service.webhooks.dead_letters import NO_MESSAGE, DeadLetter
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, description="1 to 200 characters, no control characters")]
 Filter = str | dict[str, Any]
@@ -62,7 +62,7 @@ class SubscriptionAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     expires: datetime | None
     paused: bool
     track: str | None = None
-    exit_buffer: float = 0.0
+    exit_buffer: float | None = None
     exit_after: Duration | None = None
     time: str | None = None
     first: str | None = None

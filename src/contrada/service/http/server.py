@@ -31,8 +31,15 @@ from contrada.service.http.warming import warm_kernels
 from contrada.service.links.configured import check_links, make_links
 from contrada.service.service import Retention, Service, ServiceLimits
 from contrada.service.settings import Settings
+from contrada.service.sinks import TopicSinks
+from contrada.service.sinks.records import SinkClient
+from contrada.service.sinks.target import open_sink
+from contrada.service.sources import TopicSources
+from contrada.service.sources.records import SourceClient
+from contrada.service.sources.sources import open_source
 from contrada.service.store.message_store import MessageStore
 from contrada.service.store.opening import open_store
+from contrada.service.table_settings import SinkTable, SourceTable
 from contrada.service.webhooks import HttpSender, RetryPolicy, Timeouts, WebhookLimits, Webhooks
 
 LOCK, TABLES = "lock", "tables"  # in the directory of the state
@@ -122,6 +129,12 @@ def make_service(settings: Settings, store: MessageStore, clock: Clock) -> Servi
     )
 
 
+def retry_policy(settings: Settings) -> RetryPolicy:
+    """Return when deliveries of webhooks and sinks are tried again and given up."""
+    asked = settings.webhooks
+    return RetryPolicy(first=asked.retry_first, longest=asked.retry_most, age=asked.age, attempts=asked.attempts)
+
+
 def make_webhooks(settings: Settings, service: Service) -> Webhooks:
     """Return the webhooks of a service, as settings limit them; needs a running event loop."""
     asked = settings.webhooks
@@ -135,7 +148,7 @@ def make_webhooks(settings: Settings, service: Service) -> Webhooks:
     return Webhooks(
         service,
         sender,
-        policy=RetryPolicy(first=asked.retry_first, longest=asked.retry_most, age=asked.age, attempts=asked.attempts),
+        policy=retry_policy(settings),
         limits=WebhookLimits(quick=asked.parallel - slow, slow=slow),
     )
 
@@ -176,8 +189,8 @@ def uvicorn_config(application: Any, settings: Settings) -> uvicorn.Config:
 class ServerRun:
     """One run of the server; `context` tells when it is ready.
 
-    `store` opens the store that settings name, `warm` loads kernels, `clock` is the wall clock in seconds. Streams of
-    keys that have expired are looked for every `look` seconds.
+    `store` opens the store that settings name, `warm` loads kernels, `clock` is the wall clock in seconds; `sink` and
+    `source` make the clients of topics. Streams of keys that have expired are looked for every `look` seconds.
     """
 
     def __init__(
@@ -190,8 +203,11 @@ class ServerRun:
         warm: Callable[[], None] = warm_kernels,
         look: float = LOOK_SECONDS,
         clock: Clock = time.time,
+        sink: Callable[[SinkTable], SinkClient] = open_sink,
+        source: Callable[[SourceTable], SourceClient] = open_source,
     ) -> None:
         self.settings, self._say, self._open_store, self._warm = settings, say, store, warm
+        self._open_sink, self._open_source = sink, source
         self.context = Context(settings, keep_alive=keep_alive, look=look, clock=clock)
         self.listener = Listener(uvicorn_config(Application(self.context), settings), self.context)
         self.port = settings.server.port  # the one that was taken, once the server runs
@@ -220,13 +236,15 @@ class ServerRun:
             starting.result()
 
     async def _stop(self) -> None:
-        """Stop what has started: links and webhooks before the service that they use."""
+        """Stop what has started: links, sources, webhooks and sinks before the service that they use."""
         context = self.context
         try:
             if context.started_links is not None:
                 await context.started_links.stop()
-            if context.started_webhooks is not None:
-                await context.started_webhooks.stop(STOP_WEBHOOK_SECONDS)
+            if context.started_sources is not None:
+                await context.started_sources.stop()
+            outward = [one for one in (context.started_webhooks, context.started_sinks) if one is not None]
+            await asyncio.gather(*(one.stop(STOP_WEBHOOK_SECONDS) for one in outward))
         finally:
             if context.started is not None:
                 await context.started.stop()
@@ -243,6 +261,7 @@ class ServerRun:
         webhooks = make_webhooks(self.settings, service)
         context.start(service, webhooks)
         await webhooks.start()
+        sources = await self._open_topics(service)
         key = await load_keys(context, service)
         if key is not None:
             self._say(f"admin key, shown only now: {key}")
@@ -255,8 +274,20 @@ class ServerRun:
         await context.started_links.start()
         freeze_live_objects()
         gc.set_threshold(GC_ALLOCATIONS, 20, 100)
+        sources.start()
         context.is_ready = True
         self._say(f"ready on {self._address()}")
+
+    async def _open_topics(self, service: Service) -> TopicSources:
+        """Start the sinks; return the sources, which start when the server is ready."""
+        settings, context = self.settings, self.context
+        policy = retry_policy(settings)
+        context.started_sinks = TopicSinks(service, settings.sinks, policy=policy, open_client=self._open_sink)
+        most = settings.limits.body_bytes
+        sources = TopicSources(service, settings.sources, most_bytes=most, open_client=self._open_source)
+        context.started_sources = sources
+        await context.started_sinks.start()
+        return sources
 
     def _address(self) -> str:
         server = self.settings.server

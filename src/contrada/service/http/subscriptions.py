@@ -32,8 +32,8 @@ from contrada.service.http.schemas import (
 from contrada.service.http.wire import check_name
 from contrada.service.memory import release_free_memory
 from contrada.service.problems import BAD_PARAMETER, PRECONDITION_FAILED, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE
-from contrada.service.service import SubscriptionView
 from contrada.service.tracks.requests import members_of_query
+from contrada.service.views import SubscriptionView
 
 PAGE, MOST_PAGE = 100, 1_000
 

@@ -42,7 +42,9 @@ class Post(NamedTuple):
 
     `id` is the id of the only message of the body, by the header Message-Id. `context` are the attributes of a
     CloudEvent in binary mode, whose data is the body. `retry_key`, by the header Idempotency-Key, is the same for all
-    attempts of one request: with its place in the body it identifies each message that has no other id.
+    attempts of one request: with its place in the body it identifies each message that has no other id. `origin` is the
+    place that the body was read from, which no other body has: with its place in the body it identifies each message
+    that is no CloudEvent and no alert.
     """
 
     format: str
@@ -50,6 +52,7 @@ class Post(NamedTuple):
     id: str | None = None
     context: Mapping[str, str] | None = None
     retry_key: str | None = None
+    origin: str | None = None
 
 
 def post_of(content_type: str | None, headers: Mapping[str, str], body: bytes) -> Post:
@@ -59,7 +62,7 @@ def post_of(content_type: str | None, headers: Mapping[str, str], body: bytes) -
     encoding of XML is that of its declaration; a charset parameter does not change it.
 
     >>> post_of("application/geo+json; charset=utf-8", {"message-id": "7"}, b"{}")
-    Post(format='json', body=b'{}', id='7', context=None, retry_key=None)
+    Post(format='json', body=b'{}', id='7', context=None, retry_key=None, origin=None)
     >>> post_of("text/csv", {}, b"")
     Traceback (most recent call last):
     contrada.service.intake.posts.MediaTypeError: unsupported content type 'text/csv'; supported: ...

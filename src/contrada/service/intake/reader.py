@@ -272,7 +272,7 @@ def _message_of(post: Post, data: bytes, value: Any, spatial: Spatial) -> tuple[
 
 def _id_of(post: Post, row: int, value: Mapping[str, Any], message: Mapping[str, Any], body: bytes) -> str | None:
     """Return what identifies a message; None if nothing does."""
-    return _given_id(post) or _own_id(value, message, body) or _retry_id(post, row)
+    return _given_id(post) or _own_id(post, row, value, message, body) or _retry_id(post, row)
 
 
 def _given_id(post: Post) -> str | None:
@@ -283,10 +283,15 @@ def _retry_id(post: Post, row: int) -> str | None:
     return None if post.retry_key is None else _text_id("retry", post.retry_key, row)
 
 
-def _own_id(value: Mapping[str, Any], message: Mapping[str, Any], body: bytes) -> str | None:
-    """Return the id of a CloudEvent, or, if the message is about a thing that has an id, a digest of the body."""
+def _own_id(post: Post, row: int, value: Mapping[str, Any], message: Mapping[str, Any], body: bytes) -> str | None:
+    """Return the id of a CloudEvent, or the place that the message was read from.
+
+    If the place is unknown and the message is about a thing that has an id, return a digest of the body.
+    """
     if "specversion" in value:
         return _text_id("ce", message["ce.source"], message["ce.id"])
+    if post.origin is not None:
+        return _text_id("at", post.origin, row)
     return f"body:{_digest(body)}" if "id" in message else None
 
 

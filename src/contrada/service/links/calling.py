@@ -13,12 +13,12 @@ import aiohttp
 
 from contrada.errors import ContradaError
 from contrada.service.access.keys import digest_of
+from contrada.service.deliveries.retries import RetryPolicy
 from contrada.service.links.connection import PING_SECONDS, SILENT_PINGS, LinkConnection, LinkPeer
 from contrada.service.links.greeting import LinkKey
 from contrada.service.links.meeting import ClientWire, meet_called
 from contrada.service.links.pieces import PIECE_BYTES
 from contrada.service.links.views import LinkCall
-from contrada.service.webhooks.retries import RetryPolicy
 
 PATH = "/link"
 GREETING_SECONDS = 10.0  # until a greeting must be over, at most

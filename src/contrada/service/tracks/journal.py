@@ -17,14 +17,11 @@ from contrada.service.catalog import SEPARATOR
 from contrada.service.store.message_store import MessageStore, StoreChange
 from contrada.service.tracks.groups import GroupKey, TrackGroup
 from contrada.tracking import Tracks
-from contrada.tracking.saved import packed, unpacked
 
 GROUP, SNAPSHOT, DELTA = "track-group", "track-snapshot", "track-delta"  # kinds of records
 PART_BYTES = 1 << 20  # of a snapshot in one record
 SNAPSHOT_AFTER = 4 << 20  # bytes of changes, unless the state has more
 REMOVED_TOGETHER = 2_000  # records of old snapshots and changes in one transaction
-
-EXPIRY = 3  # place in the head of a saved state
 
 Record = tuple[str, str, bytes | None]
 
@@ -157,21 +154,12 @@ def load_journals(store: MessageStore, expiry: int | None) -> tuple[list[GroupJo
 
 def _journal(id: str, head: GroupHead, snapshot: bytes, deltas: list[TrackDelta], expiry: int | None) -> GroupJournal:
     assert _parts(snapshot) == head.parts
-    tracks = Tracks.restore(_with_expiry(snapshot, expiry), [delta.data for delta in deltas])
+    tracks = Tracks.restore(snapshot, [delta.data for delta in deltas])
+    tracks.expire_after = expiry  # the setting may have changed since
     newest, came = (deltas[-1].newest, deltas[-1].came) if deltas else (head.newest, head.came)
     group = TrackGroup(head.key, tracks, newest, came)
     logged = sum(len(delta.data) for delta in deltas)
     return GroupJournal(id, group, head, head.snapshot + len(deltas), logged)
-
-
-def _with_expiry(snapshot: bytes, expiry: int | None) -> bytes:
-    """Return a snapshot with the expiry that is set now: the setting may have changed since it was made."""
-    saved = unpacked(snapshot)
-    if saved.head[EXPIRY] == (expiry or 0):
-        return snapshot
-    head = saved.head.copy()
-    head[EXPIRY] = expiry or 0
-    return packed(saved._replace(head=head))
 
 
 def _parts(data: bytes) -> int:

@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import unicodedata
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from contrada.errors import FormatError
-from contrada.service.catalog import SEPARATOR
-from contrada.service.cursors import Position
-from contrada.service.webhooks.bodies import BodyFormat
-from contrada.service.webhooks.retries import RetryPolicy
+from contrada.service.deliveries.bodies import BodyFormat
+from contrada.service.deliveries.progress import FailureView
 from contrada.service.webhooks.signatures import new_secret, secret_bytes
 
-ENDPOINT, PROGRESS = "webhook", "webhook-progress"  # kinds of records
+ENDPOINT = "webhook"  # kind of records
 BATCH_EVENTS = 100  # in one request, for an endpoint that asks for batches and does not say how large
-NAME_CHARACTERS = 255
-
-
-class EndpointKey(NamedTuple):
-    """Which endpoint: endpoints of one subscriber have names."""
-
-    tenant: str
-    subscriber: str
-    name: str
-
-    @property
-    def record(self) -> str:
-        """The name of its records."""
-        return SEPARATOR.join(self)
-
-    def check(self) -> None:
-        """Raise FormatError if a record cannot have this name."""
-        for part, text in zip(("tenant", "subscriber", "name"), self, strict=True):
-            is_text = all(unicodedata.category(character) not in ("Cc", "Cs") for character in text)
-            if not 0 < len(text) <= NAME_CHARACTERS or not is_text:
-                raise FormatError(
-                    f"{part} of a webhook: need 1 to {NAME_CHARACTERS} characters without control characters,"
-                    f" got {text!r:.60}"
-                )
 
 
 class EndpointRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,35 +51,6 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str | None = None  # why it was paused, unless somebody asked for it
     attempts: int | None = None
     age: float | None = None
-
-    def policy(self, default: RetryPolicy) -> RetryPolicy:
-        """Return when this endpoint's events are given up."""
-        attempts = default.attempts if self.attempts is None else self.attempts
-        return default._replace(attempts=attempts, age=default.age if self.age is None else self.age)
-
-
-class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of an endpoint besides its cursor; times are in milliseconds since 1970.
-
-    The delivery after the place `after`, which ends at `until`, failed `attempts` times since `since`. Events up to
-    `settled` are dead-lettered or taken. `letters` counts the dead letters that are kept.
-    """
-
-    after: Position | None = None
-    until: Position | None = None
-    attempts: int = 0
-    since: int = 0
-    reason: str = ""
-    settled: Position = Position(0, 0)
-    letters: int = 0
-
-
-class FailureView(msgspec.Struct, frozen=True):
-    """A delivery that fails: times are in milliseconds since 1970."""
-
-    attempts: int
-    since: int
-    reason: str
 
 
 class EndpointView(msgspec.Struct, frozen=True, omit_defaults=True):

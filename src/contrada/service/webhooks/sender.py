@@ -17,31 +17,13 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from contrada.service.access.addresses import AddressPolicy, RefusedAddressError
+from contrada.service.deliveries.outcomes import REASON_CHARACTERS, Outcome
 
 ANSWER_BYTES = 4_096  # of an answer's body; the connection is closed if there is more
-REASON_CHARACTERS = 200
-GONE = 410
 
 log = logging.getLogger(__name__)
 
 Resolve: TypeAlias = Callable[[str, int], Sequence[tuple[int, str]]]  # address families and addresses of a host
-
-
-class Outcome(NamedTuple):
-    """What became of an attempt: the status of the answer, or 0 and why there is none."""
-
-    status: int
-    reason: str = ""
-    retry_after: str | None = None
-
-    @property
-    def is_taken(self) -> bool:
-        """True if the receiver took the delivery."""
-        return 200 <= self.status < 300
-
-    def text(self) -> str:
-        """Return why the delivery was not taken."""
-        return self.reason or f"the endpoint answered {self.status}"
 
 
 class Sender(Protocol):

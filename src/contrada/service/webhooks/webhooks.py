@@ -14,22 +14,16 @@ from msgspec.structs import replace
 
 from contrada.errors import LimitError, UnknownKeyError
 from contrada.service.cursors import Position
+from contrada.service.deliveries.bodies import Parcel
+from contrada.service.deliveries.courier import Courier, DeliveryCounts, DeliveryTools
+from contrada.service.deliveries.dead_letters import PAGE, DeadLetterPage, DeadLetters
+from contrada.service.deliveries.outcomes import ReplayAnswer
+from contrada.service.deliveries.progress import PROGRESS, DeliveryKey, Progress
+from contrada.service.deliveries.retries import DEFAULT_POLICY, RetryPolicy
 from contrada.service.service import Service, wall_clock
-from contrada.service.webhooks.bodies import Parcel
-from contrada.service.webhooks.courier import Courier, DeliveryCounts, DeliveryTools, Lanes
-from contrada.service.webhooks.dead_letters import PAGE, DeadLetterPage, DeadLetters
-from contrada.service.webhooks.endpoints import (
-    ENDPOINT,
-    PROGRESS,
-    EndpointKey,
-    EndpointRequest,
-    EndpointView,
-    Progress,
-    WebhookEndpoint,
-    endpoint_of,
-)
-from contrada.service.webhooks.retries import DEFAULT_POLICY, RetryPolicy
+from contrada.service.webhooks.endpoints import ENDPOINT, EndpointRequest, EndpointView, WebhookEndpoint, endpoint_of
 from contrada.service.webhooks.sender import Sender
+from contrada.service.webhooks.target import Lanes, WebhookTarget
 
 IDLE_SECONDS = 60.0  # between acknowledgements of messages that do not concern an endpoint
 CHANGE_GRACE = 1.0  # seconds that a running request has to finish when its endpoint is changed
@@ -46,14 +40,6 @@ class WebhookLimits(NamedTuple):
 
 
 DEFAULT_LIMITS = WebhookLimits()
-
-
-class ReplayAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a replay: dead letters that were taken and that are left; `failed` says why it ended early."""
-
-    sent: int
-    left: int
-    failed: str | None = None
 
 
 class AttemptAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -83,14 +69,12 @@ class Webhooks:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = random_numbers.random,
     ) -> None:
-        self._service, self._limits = service, limits
-        lanes = Lanes(limits.quick, limits.slow)
-        self._tools = DeliveryTools(
-            service, sender, policy, lanes, clock, sleep, random, limits.dead_letters, self._pause_gone
-        )
+        self._service, self._limits, self._sender = service, limits, sender
+        self._lanes = Lanes(limits.quick, limits.slow)
+        self._tools = DeliveryTools(service, policy, clock, sleep, random, limits.dead_letters, self._pause_gone)
         self._letters = DeadLetters(service)
-        self._couriers: dict[EndpointKey, Courier] = {}
-        self._locks: WeakValueDictionary[EndpointKey, asyncio.Lock] = WeakValueDictionary()
+        self._couriers: dict[DeliveryKey, Courier[WebhookTarget]] = {}
+        self._locks: WeakValueDictionary[DeliveryKey, asyncio.Lock] = WeakValueDictionary()
         self._ticker: asyncio.Task[None] | None = None
 
     # --- life ---
@@ -101,7 +85,7 @@ class Webhooks:
             name: msgspec.msgpack.decode(value, type=Progress) for name, value in await self._service.records(PROGRESS)
         }
         for name, value in await self._service.records(ENDPOINT):
-            key = EndpointKey(*name.split("\0"))
+            key = DeliveryKey(*name.split("\0"))
             self._begin(key, msgspec.msgpack.decode(value, type=WebhookEndpoint), progress.get(name, Progress()))
         self._ticker = asyncio.create_task(self._tick_for_ever())
 
@@ -111,7 +95,7 @@ class Webhooks:
             self._ticker.cancel()
         self.note_idle()
         await asyncio.gather(*(courier.stop(grace) for courier in self._couriers.values()))
-        await self._tools.sender.close()
+        await self._sender.close()
 
     def note_idle(self) -> None:
         """Acknowledge messages that do not concern endpoints which have taken everything."""
@@ -123,12 +107,14 @@ class Webhooks:
             await asyncio.sleep(IDLE_SECONDS)
             self.note_idle()
 
-    def _begin(self, key: EndpointKey, endpoint: WebhookEndpoint, progress: Progress) -> Courier:
+    def _begin(self, key: DeliveryKey, endpoint: WebhookEndpoint, progress: Progress) -> Courier[WebhookTarget]:
+        tools = self._tools
+        target = WebhookTarget(endpoint, key.subscriber, self._sender, self._lanes, tools.clock, tools.counts)
         courier = self._couriers.get(key)
         if courier is None:
-            courier = self._couriers[key] = Courier(key, endpoint, progress, self._tools)
+            courier = self._couriers[key] = Courier(key, target, progress, tools)
         else:
-            courier.configure(endpoint, progress)
+            courier.configure(target, progress)
         courier.start()
         return courier
 
@@ -136,12 +122,12 @@ class Webhooks:
 
     async def put(self, tenant: str, subscriber: str, name: str, asked: EndpointRequest) -> EndpointView:
         """Add or replace an endpoint; the answer shows the secret if it was made here."""
-        key = EndpointKey(tenant, subscriber, name)
+        key = DeliveryKey(tenant, subscriber, name)
         key.check()
-        self._tools.sender.check_url(asked.url)
+        self._sender.check_url(asked.url)
         async with self._lock(key):
             old = self._couriers.get(key)
-            known = None if old is None else old.endpoint
+            known = None if old is None else old.target.endpoint
             if old is None and sum(one.tenant == tenant for one in self._couriers) >= self._limits.endpoints:
                 raise LimitError(f"the tenant has {self._limits.endpoints:,} webhooks, as many as it may")
             endpoint = endpoint_of(asked, known)
@@ -153,7 +139,7 @@ class Webhooks:
 
     async def remove(self, tenant: str, subscriber: str, name: str) -> None:
         """Remove an endpoint with its place and its dead letters."""
-        key = EndpointKey(tenant, subscriber, name)
+        key = DeliveryKey(tenant, subscriber, name)
         async with self._lock(key):
             await self._require(key).stop(CHANGE_GRACE)
             await self._service.write_records([(ENDPOINT, key.record, None), (PROGRESS, key.record, None)])
@@ -164,7 +150,7 @@ class Webhooks:
 
     def get(self, tenant: str, subscriber: str, name: str) -> EndpointView:
         """Return an endpoint; raise UnknownKeyError if there is none."""
-        return self._view(self._require(EndpointKey(tenant, subscriber, name)))
+        return self._view(self._require(DeliveryKey(tenant, subscriber, name)))
 
     def list(
         self, tenant: str, subscriber: str | None = None, after: str = "", limit: int | None = None
@@ -176,17 +162,17 @@ class Webhooks:
 
     async def pause(self, tenant: str, subscriber: str, name: str) -> EndpointView:
         """Stop deliveries to an endpoint; its events wait."""
-        return await self._set_paused(EndpointKey(tenant, subscriber, name), True, None)
+        return await self._set_paused(DeliveryKey(tenant, subscriber, name), True, None)
 
     async def resume(self, tenant: str, subscriber: str, name: str) -> EndpointView:
         """Go on with deliveries to an endpoint, at once."""
-        return await self._set_paused(EndpointKey(tenant, subscriber, name), False, None)
+        return await self._set_paused(DeliveryKey(tenant, subscriber, name), False, None)
 
     async def test(self, tenant: str, subscriber: str, name: str) -> AttemptAnswer:
         """Send a signed test to an endpoint, once, whether it is paused or not."""
-        courier = self._require(EndpointKey(tenant, subscriber, name))
+        courier = self._require(DeliveryKey(tenant, subscriber, name))
         id = f"test.{secrets.token_hex(8)}"
-        outcome = await courier.send(Parcel(id, Position(0, 0)))
+        outcome = await courier.target.send(Parcel(id, Position(0, 0)))
         reason = None if outcome.is_taken else outcome.text()
         return AttemptAnswer(id, outcome.is_taken, outcome.status, reason)
 
@@ -196,13 +182,13 @@ class Webhooks:
         self, tenant: str, subscriber: str, name: str, after: str | None = None, limit: int = PAGE
     ) -> DeadLetterPage:
         """Return events that were given up, oldest first, after an id."""
-        return await self._letters.page(self._require(EndpointKey(tenant, subscriber, name)).key, after, limit)
+        return await self._letters.page(self._require(DeliveryKey(tenant, subscriber, name)).key, after, limit)
 
     async def replay(
         self, tenant: str, subscriber: str, name: str, id: str | None = None, limit: int = PAGE
     ) -> ReplayAnswer:
         """Send one dead letter again, or the oldest ones up to the first that is not taken; remove what is taken."""
-        courier = self._require(EndpointKey(tenant, subscriber, name))
+        courier = self._require(DeliveryKey(tenant, subscriber, name))
         sent, outcome = await courier.replay(id, limit)
         return ReplayAnswer(sent, courier.progress.letters, None if outcome is None else outcome.text())
 
@@ -213,17 +199,17 @@ class Webhooks:
         """Counts of all endpoints since the start."""
         return self._tools.counts
 
-    def lags(self) -> dict[EndpointKey, int]:
+    def lags(self) -> dict[DeliveryKey, int]:
         """Return, by endpoint, the number of messages of the log after its place; 0 if none concerns it."""
         return {key: courier.lag for key, courier in self._couriers.items()}
 
     # --- parts ---
 
-    def _lock(self, key: EndpointKey) -> asyncio.Lock:
+    def _lock(self, key: DeliveryKey) -> asyncio.Lock:
         """Return what is held while an endpoint changes."""
         return self._locks.setdefault(key, asyncio.Lock())
 
-    def _require(self, key: EndpointKey) -> Courier:
+    def _require(self, key: DeliveryKey) -> Courier[WebhookTarget]:
         found = self._couriers.get(key)
         if found is None:
             raise UnknownKeyError(f"subscriber {key.subscriber!r:.60} has no webhook {key.name!r:.60}")
@@ -240,7 +226,9 @@ class Webhooks:
             return Position.after_message(self._service.oldest - 1)
         return Position.after_message(start - 1) if isinstance(start, int) else None
 
-    async def _replace(self, key: EndpointKey, endpoint: WebhookEndpoint, place: Position | None) -> Courier:
+    async def _replace(
+        self, key: DeliveryKey, endpoint: WebhookEndpoint, place: Position | None
+    ) -> Courier[WebhookTarget]:
         """Make an endpoint durable, with its place first: a crash in between leaves a place that nobody uses."""
         old = self._couriers.get(key)
         progress = Progress() if old is None else old.progress
@@ -254,20 +242,20 @@ class Webhooks:
         await self._service.write_records(records)
         return self._begin(key, endpoint, progress)
 
-    async def _set_paused(self, key: EndpointKey, is_paused: bool, reason: str | None) -> EndpointView:
+    async def _set_paused(self, key: DeliveryKey, is_paused: bool, reason: str | None) -> EndpointView:
         async with self._lock(key):
             courier = self._require(key)
             await courier.stop(CHANGE_GRACE)
             return self._view(
-                await self._replace(key, replace(courier.endpoint, paused=is_paused, reason=reason), None)
+                await self._replace(key, replace(courier.target.endpoint, paused=is_paused, reason=reason), None)
             )
 
-    async def _pause_gone(self, key: EndpointKey, reason: str) -> None:
+    async def _pause_gone(self, key: DeliveryKey, reason: str) -> None:
         """Pause an endpoint that says it is gone; called by its courier."""
         await self._set_paused(key, True, reason)
 
-    def _view(self, courier: Courier, secret: str | None = None) -> EndpointView:
-        endpoint, key = courier.endpoint, courier.key
+    def _view(self, courier: Courier[WebhookTarget], secret: str | None = None) -> EndpointView:
+        endpoint, key = courier.target.endpoint, courier.key
         cursor = self._service.cursor(*key)
         return EndpointView(
             subscriber=key.subscriber,

@@ -1,4 +1,4 @@
-"""Dead letters: events that an endpoint did not take in time, kept until they are replayed."""
+"""Dead letters: events that a receiver did not take in time, kept until they are replayed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import msgspec
 from contrada.errors import FormatError, UnknownKeyError
 from contrada.service.catalog import SEPARATOR
 from contrada.service.cursors import Position
+from contrada.service.deliveries.bodies import Parcel
+from contrada.service.deliveries.progress import DeliveryKey
 from contrada.service.feeds import Event
 from contrada.service.service import Service
-from contrada.service.webhooks.bodies import Parcel
-from contrada.service.webhooks.endpoints import EndpointKey
 
 DEAD_LETTER = "dead-letter"  # kind of the records
 PAGE = 100
@@ -72,21 +72,21 @@ def letters_of(parcel: Parcel, reason: str, attempts: int, since: int, at: int) 
 
 
 class DeadLetters:
-    """The dead letters of endpoints, in the store of a service."""
+    """The dead letters of deliveries, in the store of a service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def records(self, key: EndpointKey, letters: Sequence[DeadLetter]) -> list[tuple[str, str, bytes | None]]:
+    def records(self, key: DeliveryKey, letters: Sequence[DeadLetter]) -> list[tuple[str, str, bytes | None]]:
         """Return letters as records."""
         return [(DEAD_LETTER, _name(key, letter.id), msgspec.json.encode(letter)) for letter in letters]
 
-    def removals(self, key: EndpointKey, letters: Sequence[DeadLetter]) -> list[tuple[str, str, bytes | None]]:
+    def removals(self, key: DeliveryKey, letters: Sequence[DeadLetter]) -> list[tuple[str, str, bytes | None]]:
         """Return records that remove letters."""
         return [(DEAD_LETTER, _name(key, letter.id), None) for letter in letters]
 
-    async def page(self, key: EndpointKey, after: str | None = None, limit: int = PAGE) -> DeadLetterPage:
-        """Return letters of an endpoint, oldest first, after an id; fewer than `limit` if they have many bytes."""
+    async def page(self, key: DeliveryKey, after: str | None = None, limit: int = PAGE) -> DeadLetterPage:
+        """Return letters of a delivery, oldest first, after an id; fewer than `limit` if they have many bytes."""
         start = "" if after is None else _name(key, after)
         letters: list[DeadLetter] = []
         size = 0
@@ -99,21 +99,21 @@ class DeadLetters:
             start, size = found[-1][0], size + sum(len(value) for _, value in found)
         return DeadLetterPage(letters, letters[-1].id if letters else None)
 
-    async def get(self, key: EndpointKey, id: str) -> DeadLetter:
+    async def get(self, key: DeliveryKey, id: str) -> DeadLetter:
         """Return a letter; raise UnknownKeyError if there is none."""
         name = _name(key, id)
         found = await self._service.record_page(DEAD_LETTER, name, "", 1)
         if not found or found[0][0] != name:
-            raise UnknownKeyError(f"webhook {key.name!r} has no dead letter {id!r:.60}")
+            raise UnknownKeyError(f"{key.shown} has no dead letter {id!r:.60}")
         return msgspec.json.decode(found[0][1], type=DeadLetter)
 
 
-def _prefix(key: EndpointKey) -> str:
+def _prefix(key: DeliveryKey) -> str:
     return key.record + SEPARATOR
 
 
-def _name(key: EndpointKey, id: str) -> str:
-    """Return the name of a letter's record; names of an endpoint sort by place."""
+def _name(key: DeliveryKey, id: str) -> str:
+    """Return the name of a letter's record; names of a delivery sort by place."""
     kind, dot, oldest = id.partition(".")
     if kind == "reset" and dot and oldest.isascii() and oldest.isdigit() and len(oldest) <= 18:
         place = Position.after_message(int(oldest) - 1)

@@ -28,6 +28,12 @@ class RetryPolicy(NamedTuple):
         bound = min(self.longest, self.first * 2.0 ** min(attempts - 1, 60))
         return max(jitter * bound, min(retry_after or 0.0, self.longest_retry_after))
 
+    def limited(self, attempts: int | None, age: float | None) -> RetryPolicy:
+        """Return the policy with other attempts and another age, where they are given."""
+        return self._replace(
+            attempts=self.attempts if attempts is None else attempts, age=self.age if age is None else age
+        )
+
     def is_over(self, attempts: int, seconds: float) -> bool:
         """Return True if an event is given up after so many attempts, `seconds` after the first."""
         return seconds >= self.age or (self.attempts is not None and attempts >= self.attempts)

@@ -1,4 +1,4 @@
-"""Courier: delivers the events of one endpoint, one request after another, until they are taken or given up."""
+"""Courier: delivers the events of one reader, one parcel after another, until they are taken or given up."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from contrada.errors import ContradaError
 from contrada.service.cursors import Position
+from contrada.service.deliveries.bodies import Parcel
+from contrada.service.deliveries.dead_letters import DeadLetters, letters_of
+from contrada.service.deliveries.outcomes import GONE, Outcome
+from contrada.service.deliveries.progress import PROGRESS, DeliveryKey, FailureView, Progress
+from contrada.service.deliveries.retries import RetryPolicy, retry_after_seconds
 from contrada.service.feeds import Event, EventReader, Reset
 from contrada.service.service import Service
-from contrada.service.webhooks.bodies import Parcel, content_type, parcel_body
-from contrada.service.webhooks.dead_letters import DeadLetters, letters_of
-from contrada.service.webhooks.endpoints import PROGRESS, EndpointKey, FailureView, Progress, WebhookEndpoint
-from contrada.service.webhooks.retries import RetryPolicy, retry_after_seconds
-from contrada.service.webhooks.sender import GONE, Outcome, Sender
-from contrada.service.webhooks.signatures import Signer
 
-PAGE_EVENTS = 16  # read at once for an endpoint without batches
+PAGE_EVENTS = 16  # read at once for a receiver without batches
 PAGE_BYTES = 1 << 20  # of messages that are read at once or sent in one batch; one message alone may have more
-SLOW_SECONDS = 1.0
 RESTART_SECONDS = 1.0  # after an error of our own, such as a store that cannot be read
 SMALLER_BATCH = (400, 413, 422)  # statuses that may be the fault of one event of a batch
 
@@ -34,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class DeliveryCounts:
-    """Counts since the start, of all endpoints: events that were sent or given up, and attempts."""
+    """Counts since the start, of all deliveries: events that were sent or given up, and attempts."""
 
     sent: int = 0
     failed: int = 0
@@ -44,15 +42,25 @@ class DeliveryCounts:
     in_flight: int = 0
 
 
-class Lanes:
-    """How many requests run at a time: endpoints that were slow last time take turns among themselves."""
+class DeliveryTarget(Protocol):
+    """What a courier delivers to."""
 
-    def __init__(self, quick: int, slow: int) -> None:
-        self._quick, self._slow = asyncio.Semaphore(quick), asyncio.Semaphore(slow)
+    @property
+    def batch(self) -> int:
+        """The most events in one parcel; 0 for parcels of one event that are no array."""
 
-    def lane(self, is_slow: bool) -> asyncio.Semaphore:
-        """Return what a request holds while it runs."""
-        return self._slow if is_slow else self._quick
+    @property
+    def is_paused(self) -> bool:
+        """True if events wait."""
+
+    def policy(self, default: RetryPolicy) -> RetryPolicy:
+        """Return when an event is given up."""
+
+    async def send(self, parcel: Parcel) -> Outcome:
+        """Send a parcel, once; never raise for what the other side does."""
+
+
+T = TypeVar("T", bound=DeliveryTarget)
 
 
 @dataclass
@@ -60,45 +68,42 @@ class DeliveryTools:
     """Everything that couriers share."""
 
     service: Service
-    sender: Sender
     policy: RetryPolicy
-    lanes: Lanes
     clock: Callable[[], int]
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
     most_letters: int
-    pause: Callable[[EndpointKey, str], Awaitable[None]]
+    pause: Callable[[DeliveryKey, str], Awaitable[None]]
     counts: DeliveryCounts = field(default_factory=DeliveryCounts)
 
 
-class Courier:
-    """Delivers to one endpoint. The next request starts after the one before was taken or given up.
+class Courier(Generic[T]):
+    """Delivers to one target. The next attempt starts after the one before was taken or given up.
 
-    Memory holds one page of events at most, and none while an endpoint fails: they are read again from its place.
+    Memory holds one page of events at most, and none while a target fails: they are read again from its place.
     """
 
-    def __init__(self, key: EndpointKey, endpoint: WebhookEndpoint, progress: Progress, tools: DeliveryTools) -> None:
+    def __init__(self, key: DeliveryKey, target: T, progress: Progress, tools: DeliveryTools) -> None:
         self.key = key
         self._tools, self._letters = tools, DeadLetters(tools.service)
         self._page: deque[Event] = deque()
         self._reader: EventReader | None = None
         self._task: asyncio.Task[None] | None = None
-        self._is_busy = self._is_slow = self._is_stopping = False
+        self._is_busy = self._is_stopping = False
         self._replaying, self._writing = asyncio.Lock(), asyncio.Lock()
-        self.configure(endpoint, progress)
+        self.configure(target, progress)
 
     # --- life ---
 
-    def configure(self, endpoint: WebhookEndpoint, progress: Progress) -> None:
+    def configure(self, target: T, progress: Progress) -> None:
         """Set what is delivered and how, of a courier that does not run."""
-        self.endpoint, self.progress = endpoint, progress
-        self._signer = Signer(endpoint.secret, endpoint.second_secret)
-        self._policy = endpoint.policy(self._tools.policy)
+        self.target, self.progress = target, progress
+        self._policy = target.policy(self._tools.policy)
         self._place = max(self._tools.service.cursor(*self.key).position, progress.settled)
 
     def start(self) -> None:
-        """Begin to deliver, unless the endpoint is paused."""
-        if not self.endpoint.paused:
+        """Begin to deliver, unless the target is paused."""
+        if not self.target.is_paused:
             self._is_stopping = self._is_busy = False
             self._page.clear()
             self._task = asyncio.create_task(self._run())
@@ -120,8 +125,8 @@ class Courier:
                 await self._deliver_all()
             except Exception as error:
                 is_known = isinstance(error, ContradaError)  # such as a store that takes nothing at the moment
-                message = "webhook %r of subscriber %r starts again: %s"
-                log.warning(message, self.key.name, self.key.subscriber, error, exc_info=not is_known)
+                message = "%s of subscriber %r starts again: %s"
+                log.warning(message, self.key.shown, self.key.subscriber, error, exc_info=not is_known)
                 self._page.clear()
                 self._is_busy = False
                 await self._tools.sleep(RESTART_SECONDS)
@@ -147,7 +152,7 @@ class Courier:
 
     async def _next(self, reader: EventReader) -> Parcel:
         """Return the next delivery; wait for it if need be. One that failed is put together as it was."""
-        limit = self.endpoint.batch or 1
+        limit = self.target.batch or 1
         if not self._page:
             found = await reader.read(max(limit, PAGE_EVENTS))
             if isinstance(found, Reset):
@@ -166,36 +171,27 @@ class Courier:
 
     # --- one attempt ---
 
-    async def send(self, parcel: Parcel) -> Outcome:
-        """Sign and send a parcel, once."""
-        endpoint, tools = self.endpoint, self._tools
-        is_batch = endpoint.batch > 0
-        body = parcel_body(parcel, self.key.subscriber, endpoint.format, is_batch)
-        loop = asyncio.get_running_loop()
-        async with tools.lanes.lane(self._is_slow):
-            headers = self._signer.headers(parcel.id, tools.clock() // 1_000, body)
-            headers["content-type"] = content_type(endpoint.format, is_batch)
-            tools.counts.in_flight += 1
-            started = loop.time()
-            try:
-                return await tools.sender.post(endpoint.url, headers, body)
-            finally:
-                tools.counts.in_flight -= 1
-                self._is_slow = loop.time() - started > SLOW_SECONDS
-
     async def _try(self, parcel: Parcel) -> float | None:
         """Send a delivery; return the seconds until the next attempt, None if this one is settled."""
         counts = self._tools.counts
         counts.retried += self._is_failing
-        outcome = await self.send(parcel)
+        outcome = await self.target.send(parcel)
         if outcome.is_taken:
             counts.sent += max(1, len(parcel.events))
             self._settle(parcel.place)
             return None
         counts.failed += 1
+        if outcome.taken:
+            counts.sent += outcome.taken
+            self._settle(parcel.events[outcome.taken - 1].position)
+            parcel = Parcel.of_events(parcel.events[outcome.taken :])
         attempts = self.progress.attempts + 1 if self._is_failing else 1
         now = self._tools.clock()
         since = self.progress.since if self._is_failing else now
+        if outcome.is_final:
+            first = Parcel.of_events(parcel.events[:1]) if parcel.events else parcel
+            await self._give_up(first, outcome.text(), attempts, since)
+            return 0.0  # the rest is read again
         if outcome.status != GONE and self._policy.is_over(attempts, (now - since) / 1_000):
             await self._give_up(parcel, outcome.text(), attempts, since)
             return None
@@ -253,7 +249,7 @@ class Courier:
             else:
                 letters = (await self._letters.page(self.key, None, limit)).letters
             for letter in letters:
-                outcome = await self.send(letter.parcel())
+                outcome = await self.target.send(letter.parcel())
                 if not outcome.is_taken:
                     self._tools.counts.failed += 1
                     return sent, outcome
@@ -272,10 +268,10 @@ class Courier:
 
     @property
     def lag(self) -> int:
-        """The number of messages of the log after the endpoint's place; 0 only if none of their events is left."""
+        """The number of messages of the log after the place; 0 only if none of their events is left."""
         if self.is_idle:
             return 0
-        least = 0 if self.endpoint.paused else 1  # other events of the message at its place may be left
+        least = 0 if self.target.is_paused else 1  # other events of the message at its place may be left
         return max(least, self._tools.service.newest - self._place.sequence)
 
     @property
@@ -285,7 +281,7 @@ class Courier:
         return FailureView(progress.attempts, progress.since, progress.reason) if self._is_failing else None
 
     def note_idle(self) -> None:
-        """Acknowledge the messages that do not concern the endpoint, so that a restart does not read them again."""
+        """Acknowledge the messages that do not concern the subscriber, so that a restart does not read them again."""
         if self.is_idle:
             self._settle(max(self._place, Position.after_message(self._tools.service.newest)))
 

@@ -1,0 +1,1 @@
+"""Deliveries of a subscriber's events in order and at least once: what webhooks and sinks share."""

@@ -1,0 +1,39 @@
+"""How clients of NATS reach a server and log in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nats.aio.client import Client
+
+from contrada.service.remotes import Remote
+
+
+async def _ignore(error: Exception) -> None:
+    """Say nothing: whoever uses the connection meets the error and counts it."""
+
+
+async def connect_nats(remote: Remote, timeout: float) -> Any:
+    """Return a connection; it ends with the first fault, and its user makes a new one."""
+    tls = remote.tls()
+    access: dict[str, Any] = {} if tls is None else {"tls": tls}
+    if remote.user is not None:
+        access |= {"user": remote.user, "password": remote.password or ""}
+    elif remote.password is not None:
+        access["token"] = remote.password
+    scheme = "nats" if tls is None else "tls"
+    hosts = [(f"[{host}]" if ":" in host else host, port) for host, port in remote.url.servers]
+    client = Client()
+    try:
+        await client.connect(
+            [f"{scheme}://{host}:{port}" for host, port in hosts],
+            error_cb=_ignore,
+            allow_reconnect=False,
+            connect_timeout=timeout,
+            name="contrada",
+            **access,
+        )
+    except BaseException:
+        await client.close()  # a server that refuses the user leaves a socket open
+        raise
+    return client

@@ -1,0 +1,156 @@
+"""Servers of NATS and MQTT of our own for tests, on free ports of the loopback interface.
+
+The programs come from PATH, or are fetched once into build/engines: nats-server by `go install`, Mosquitto by
+`apt-get download`. Nothing here names a host: the settings of Go and apt apply.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock
+
+from console import wait_for
+from server_process import free_port
+
+CACHE = Path(__file__).parents[2] / "build" / "engines"
+NATS = "github.com/nats-io/nats-server/v2@v2.15.2"
+MOSQUITTO = "mosquitto"  # the package of Debian and Ubuntu
+FETCHING = 600  # seconds
+STARTING = 60  # seconds
+
+
+class NoServerError(Exception):
+    """A server cannot be had here; the text says why."""
+
+
+def nats_program(cache: Path = CACHE) -> Path:
+    """Return nats-server from PATH or the cache, or build it; raise NoServerError if that fails."""
+    return _program("nats-server", cache, _build_nats)
+
+
+def mosquitto_program(cache: Path = CACHE) -> Path:
+    """Return mosquitto from PATH or the cache, or fetch it; raise NoServerError if that fails."""
+    return _program("mosquitto", cache, _fetch_mosquitto)
+
+
+def _program(name: str, cache: Path, fetch: Callable[[Path, Path], None]) -> Path:
+    installed = shutil.which(name) or shutil.which(name, path="/usr/sbin")
+    if installed is not None:
+        return Path(installed)
+    kept = cache / name
+    if not kept.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with FileLock(cache / f"{name}.lock"), tempfile.TemporaryDirectory(dir=cache) as place:
+            if not kept.exists():
+                fetch(Path(place), cache)
+    return kept
+
+
+def _run(command: list[str], place: Path, **variables: str) -> str:
+    try:
+        run = subprocess.run(
+            command,
+            cwd=place,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=FETCHING,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoServerError(f"{command[0]}: {error}") from error
+    if run.returncode:
+        raise NoServerError(f"{' '.join(command[:3])}: {run.stderr.strip()[-300:]}")
+    return run.stdout
+
+
+def _build_nats(place: Path, cache: Path) -> None:
+    go = shutil.which("go")
+    if go is None:
+        raise NoServerError("there is no nats-server, and no Go to build it with")
+    _run([go, "install", NATS], place, GOBIN=str(place))
+    (place / "nats-server").rename(cache / "nats-server")
+
+
+def _fetch_mosquitto(place: Path, cache: Path) -> None:
+    """Unpack the package and the libraries that the program misses, and write a script that starts it."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise NoServerError("there is no mosquitto, and no apt-get to fetch it with")
+    _run(["apt-get", "download", MOSQUITTO], place)
+    listed = _run(["apt-cache", "depends", "--important", MOSQUITTO], place)
+    needed = [line.split()[-1] for line in listed.splitlines() if "Depends: lib" in line]
+    for package in needed:
+        if subprocess.run(["dpkg", "-s", package], capture_output=True).returncode:
+            _run(["apt-get", "download", package], place)
+    unpacked = cache / "mosquitto-files"
+    for file in sorted(place.glob("*.deb")):
+        _run(["dpkg", "-x", str(file), str(unpacked)], place)
+    libraries = ":".join(str(path) for path in sorted((unpacked / "usr" / "lib").glob("*-linux-*")))
+    script = place / "mosquitto"
+    script.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {unpacked}/usr/sbin/mosquitto "$@"\n')
+    script.chmod(0o755)
+    script.rename(cache / "mosquitto")
+
+
+class EngineServer:
+    """A server that can be killed and started again on the same port and the same directory."""
+
+    def __init__(self, command: list[str], port: int, log: Path) -> None:
+        self._command, self.port, self._log = command, port, log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        with self._log.open("ab") as log:
+            process = self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+        wait_for(lambda: self._answers() or process.poll() is not None, STARTING, self._log.read_text)
+        assert process.poll() is None, f"the server did not start:\n{self._log.read_text()[-3000:]}"
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self) -> None:
+        """Kill the server as a crash does."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ask the server to end."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+            self._process.wait(STARTING)
+
+
+def nats_server(place: Path, password: str | None = None) -> EngineServer:
+    """Return a server of NATS with JetStream that writes to disk before it acknowledges; it is not started.
+
+    With a password it knows the user `ann` alone.
+    """
+    port, config = free_port(), place / "nats.conf"
+    config.write_text(
+        f'listen: "127.0.0.1:{port}"\n'
+        f'jetstream {{ store_dir: "{place}/jetstream", sync_interval: always }}\n'
+        + ("" if password is None else f'authorization {{ user: ann, password: "{password}" }}\n')
+    )
+    return EngineServer([str(nats_program()), "-c", str(config)], port, place / "nats.log")
+
+
+def mosquitto_server(place: Path) -> EngineServer:
+    """Return a server of MQTT that saves its state after every change; it is not started."""
+    port, config = free_port(), place / "mosquitto.conf"
+    config.write_text(
+        f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {place}/\n"
+        "autosave_on_changes true\nautosave_interval 1\nmax_queued_messages 0\n"
+        + ("user root\n" if os.geteuid() == 0 else "")
+    )
+    return EngineServer([str(mosquitto_program()), "-c", str(config)], port, place / "mosquitto.log")
