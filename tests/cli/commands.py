@@ -60,6 +60,8 @@ SAMPLE = {
     "overlay publish": "{} --to 127.0.0.1:9",
     "experiment cover-tables": "--commands 50 --output FOLDER/tables",
     "experiment cover-figures": "--commands 50 --output FOLDER/figures",
+    "network remove": "harbour --url http://127.0.0.1:9 --patience 0",
+    "network show": "--url http://127.0.0.1:9 --patience 0",
     "sync": "SUBSCRIPTIONS --all --url http://127.0.0.1:9 --patience 0",
     "serve": "--port 0 --state FOLDER/state",
     "experiment run": "network --quick --output FOLDER/network",

@@ -58,7 +58,9 @@ READS = [
     "experiment run network --quick --redraw --output PARENT",
 ]
 SPARK_READS = ["demo", "ingest", "stream"]  # below is what they refuse before it starts
-READ_NOTHING = ["doctor", "experiment cover-tables", "overlay churn", "overlay simulate"]
+READ_NOTHING = [
+    "doctor", "experiment cover-tables", "network remove", "network show", "overlay churn", "overlay simulate",
+]  # fmt: skip
 
 
 def bad_files(folder, case):

@@ -83,6 +83,8 @@ IMPORTED = {
     "overlay publish": ["contrada.overlay.serving", "asyncio"],
     "experiment cover-tables": ["contrada.papers.cover.tables"],
     "experiment cover-figures": ["contrada.papers.cover.figures"],
+    "network remove": ["contrada.client"],
+    "network show": ["contrada.client"],
     "sync": ["contrada.client"],
     "serve": ["contrada.service.settings"],
     "experiment run": ["contrada.papers.network.sweeps"],
