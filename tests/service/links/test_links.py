@@ -276,6 +276,12 @@ def test_brokers_that_call_each_other_have_one_connection(tmp_path):
             ):  # fmt: skip
                 proxy.target = second.server.port
                 await until_settled(first, second)
+
+                async def is_told():
+                    link = (await links_of(first)).get("b")
+                    return link is not None and link["takes"] == 1
+
+                await until(is_told)  # a broker that begins anew has to hear what its neighbour wants
                 for depth in range(1, 20):
                     await first.publish({"depth": depth})
                     await asyncio.sleep(0.02)
