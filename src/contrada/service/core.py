@@ -380,10 +380,7 @@ class Core:
         floors = {self.catalog.feeds.known(*one): kept.floor for one, kept in self.retentions.items()}
         for feed, positions in MatchPage(store.matches(oldest, self._noted), self.catalog).items():
             floor = floors.get(feed, 0)
-            if positions[-1].sequence >= floor:
-                gone = (
-                    positions if positions[0].sequence >= floor else [one for one in positions if one.sequence >= floor]
-                )
+            if gone := [position for position in positions if position.sequence >= floor]:
                 self._count_dropped(feed, gone, sent.get(feed, 0), change)
 
     def raise_floors(self, store: MessageStore, sent: Mapping[int, int], change: StoreChange) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -48,7 +48,7 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
         return Parcel.of_events([Event(*Position.of_id(self.id), self.key, bytes(self.message), track)])
 
 
-class DeadLetterPage(msgspec.Struct, frozen=True):
+class DeadLetterPage(NamedTuple):
     """Dead letters by rising place; `next` is the id to continue after, None at the end."""
 
     letters: list[DeadLetter]

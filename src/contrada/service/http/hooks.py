@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from time import monotonic
+from typing import TypeVar
 from urllib.parse import quote
 
 from contrada.errors import FormatError, UnknownKeyError
 from contrada.service.deliveries.outcomes import ReplayAnswer
 from contrada.service.http.endpoints import Call, Parameter, Reply
 from contrada.service.http.events import number_of
-from contrada.service.http.schemas import DeadLetterList, WebhookList, dead_letter_answer, webhook_answer
+from contrada.service.http.schemas import DeadLetterList, PageLink, WebhookList, dead_letter_answer, webhook_answer
 from contrada.service.http.subscriptions import MOST_PAGE, PAGE, page_link
 from contrada.service.http.wire import check_name
 from contrada.service.problems import BAD_PARAMETER
 
+L = TypeVar("L")
 REPLAY_SECONDS = 20.0  # after which a replay of all dead letters sends no more; `left` tells how many wait
 LETTER_PAGING = (
     Parameter("after", "return what comes after the dead letter with this id"),
@@ -81,29 +84,43 @@ async def send_test(call: Call) -> Reply:
 async def list_dead_letters(call: Call) -> Reply:
     """Return a page of dead letters."""
     _, subscriber, name = names = _names(call)
-    limit = int(number_of(call.query, "limit", PAGE, 1, MOST_PAGE))
-    try:
-        page = await call.webhooks.dead_letters(*names, call.query.get("after"), limit)
-    except FormatError as error:
-        raise BAD_PARAMETER(f"after: {error}", attribute="after") from error
-    links = []
-    if page.next is not None:
-        links = [page_link(_path(subscriber, name, "dead-letters"), {"after": page.next, "limit": str(limit)})]
-    return Reply(200, DeadLetterList([dead_letter_answer(letter) for letter in page.letters], links))
+    path = _path(subscriber, name, "dead-letters")
+    letters, links = await letter_page(call, path, partial(call.webhooks.dead_letters, *names))
+    return Reply(200, DeadLetterList([dead_letter_answer(letter) for letter in letters], links))
 
 
 async def replay_dead_letter(call: Call) -> Reply:
     """Send a dead letter again."""
-    try:
-        return Reply(200, await call.webhooks.replay(*_names(call), call.path["id"]))
-    except FormatError as error:
-        raise BAD_PARAMETER(f"id: {error}", attribute="id") from error
+    return await replay_one(call.webhooks.replay(*_names(call), call.path["id"]))
 
 
 async def replay_dead_letters(call: Call) -> Reply:
     """Send all dead letters again, oldest first, up to the first that is not taken."""
     names = _names(call)
     return Reply(200, await replay_all(lambda: call.webhooks.replay(*names)))
+
+
+async def letter_page(
+    call: Call, path: str, read: Callable[[str | None, int], Awaitable[tuple[list[L], str | None]]]
+) -> tuple[list[L], list[PageLink]]:
+    """Return the dead letters that a call asks for, and a link to those after them; a bad `after` is a Problem (400).
+
+    `read` takes the id to begin after and the most letters to return, and returns letters and the id to go on after.
+    """
+    limit = int(number_of(call.query, "limit", PAGE, 1, MOST_PAGE))
+    try:
+        letters, after = await read(call.query.get("after"), limit)
+    except FormatError as error:
+        raise BAD_PARAMETER(f"after: {error}", attribute="after") from error
+    return letters, [] if after is None else [page_link(path, {"after": after, "limit": str(limit)})]
+
+
+async def replay_one(replay: Awaitable[ReplayAnswer]) -> Reply:
+    """Return what became of a dead letter that is sent again; a bad id is a Problem (400)."""
+    try:
+        return Reply(200, await replay)
+    except FormatError as error:
+        raise BAD_PARAMETER(f"id: {error}", attribute="id") from error
 
 
 async def replay_all(replay: Callable[[], Awaitable[ReplayAnswer]], seconds: float = REPLAY_SECONDS) -> ReplayAnswer:

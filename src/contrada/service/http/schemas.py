@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from contrada.service.deliveries.dead_letters import NO_MESSAGE, DeadLetter
+from contrada.service.deliveries.progress import FailureView
 from contrada.service.subscriber_retention import KeptFor
 from contrada.service.tracks.asking import Duration, DwellAsked, PlainKind
 from contrada.service.tracks.requests import OPTIONS, TrackMembers
@@ -372,9 +373,13 @@ def _retention(kept: KeptFor) -> SubscriberRetention | None:
     return None if found == SubscriberRetention() else found
 
 
+def failure_answer(failing: FailureView | None) -> WebhookFailure | None:
+    """Return what fails for whoever may see it."""
+    return None if failing is None else WebhookFailure(failing.attempts, instant(failing.since), failing.reason)
+
+
 def webhook_answer(view: EndpointView) -> WebhookAnswer:
     """Return a webhook for its owner."""
-    failing = view.failing
     return WebhookAnswer(
         view.subscriber,
         view.name,
@@ -387,7 +392,7 @@ def webhook_answer(view: EndpointView) -> WebhookAnswer:
         view.dropped,
         view.dead_letters,
         view.reason,
-        None if failing is None else WebhookFailure(failing.attempts, instant(failing.since), failing.reason),
+        failure_answer(view.failing),
         view.secret,
     )
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
-from contrada.errors import FormatError
 from contrada.service.deliveries.outcomes import ReplayAnswer
 from contrada.service.http.endpoints import ApiEndpoint, Call, Reply
-from contrada.service.http.events import number_of
-from contrada.service.http.hooks import LETTER_PAGING, replay_all
-from contrada.service.http.schemas import DeadLetterList, WebhookFailure, dead_letter_answer, instant
-from contrada.service.http.subscriptions import MOST_PAGE, PAGE, page_link
-from contrada.service.problems import BAD_PARAMETER
+from contrada.service.http.hooks import LETTER_PAGING, letter_page, replay_all, replay_one
+from contrada.service.http.schemas import DeadLetterList, WebhookFailure, dead_letter_answer, failure_answer
 from contrada.service.sinks.sinks import SinkView
 
 
@@ -42,7 +40,7 @@ class SinkList(msgspec.Struct, frozen=True):
 
 def sink_answer(view: SinkView) -> SinkAnswer:
     """Return a sink for an administrator."""
-    table, failing = view.table, view.failing
+    table = view.table
     return SinkAnswer(
         table.name,
         table.url,
@@ -53,7 +51,7 @@ def sink_answer(view: SinkView) -> SinkAnswer:
         view.lag,
         view.dropped,
         view.dead_letters,
-        None if failing is None else WebhookFailure(failing.attempts, instant(failing.since), failing.reason),
+        failure_answer(view.failing),
     )
 
 
@@ -65,23 +63,14 @@ async def list_sinks(call: Call) -> Reply:
 async def list_sink_letters(call: Call) -> Reply:
     """Return a page of events that a sink has given up."""
     name = call.path["name"]
-    limit = int(number_of(call.query, "limit", PAGE, 1, MOST_PAGE))
-    try:
-        page = await call.context.sinks.dead_letters(name, call.query.get("after"), limit)
-    except FormatError as error:
-        raise BAD_PARAMETER(f"after: {error}", attribute="after") from error
-    links = []
-    if page.next is not None:
-        links = [page_link(f"/sinks/{name}/dead-letters", {"after": page.next, "limit": str(limit)})]
-    return Reply(200, DeadLetterList([dead_letter_answer(letter) for letter in page.letters], links))
+    read = partial(call.context.sinks.dead_letters, name)
+    letters, links = await letter_page(call, f"/sinks/{name}/dead-letters", read)
+    return Reply(200, DeadLetterList([dead_letter_answer(letter) for letter in letters], links))
 
 
 async def replay_sink_letter(call: Call) -> Reply:
     """Send an event again that a sink has given up."""
-    try:
-        return Reply(200, await call.context.sinks.replay(call.path["name"], call.path["id"]))
-    except FormatError as error:
-        raise BAD_PARAMETER(f"id: {error}", attribute="id") from error
+    return await replay_one(call.context.sinks.replay(call.path["name"], call.path["id"]))
 
 
 async def replay_sink_letters(call: Call) -> Reply:

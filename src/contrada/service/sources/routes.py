@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from base64 import b64encode
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
-from contrada.errors import FormatError
 from contrada.service.deliveries.outcomes import ReplayAnswer
 from contrada.service.http.endpoints import ApiEndpoint, Call, Reply
-from contrada.service.http.events import number_of
-from contrada.service.http.hooks import LETTER_PAGING, replay_all
-from contrada.service.http.schemas import PageLink, WebhookFailure, instant
-from contrada.service.http.subscriptions import MOST_PAGE, PAGE, page_link
-from contrada.service.problems import BAD_PARAMETER
+from contrada.service.http.hooks import LETTER_PAGING, letter_page, replay_all, replay_one
+from contrada.service.http.schemas import PageLink, WebhookFailure, failure_answer, instant
 from contrada.service.sources.letters import SourceLetter
 from contrada.service.sources.source_run import SourceView
 
@@ -65,7 +62,7 @@ class SourceLetterList(msgspec.Struct, frozen=True):
 
 def source_answer(view: SourceView) -> SourceAnswer:
     """Return a source for an administrator."""
-    table, failing = view.table, view.failing
+    table = view.table
     return SourceAnswer(
         table.name,
         table.url,
@@ -74,7 +71,7 @@ def source_answer(view: SourceView) -> SourceAnswer:
         view.places,
         view.dead_letters,
         view.lag,
-        None if failing is None else WebhookFailure(failing.attempts, instant(failing.since), failing.reason),
+        failure_answer(view.failing),
     )
 
 
@@ -98,23 +95,14 @@ async def list_sources(call: Call) -> Reply:
 async def list_source_letters(call: Call) -> Reply:
     """Return a page of records that a source did not publish."""
     name = call.path["name"]
-    limit = int(number_of(call.query, "limit", PAGE, 1, MOST_PAGE))
-    try:
-        letters, after = await call.context.sources.dead_letters(name, call.query.get("after"), limit)
-    except FormatError as error:
-        raise BAD_PARAMETER(f"after: {error}", attribute="after") from error
-    links = []
-    if after is not None:
-        links = [page_link(f"/sources/{name}/dead-letters", {"after": after, "limit": str(limit)})]
+    read = partial(call.context.sources.dead_letters, name)
+    letters, links = await letter_page(call, f"/sources/{name}/dead-letters", read)
     return Reply(200, SourceLetterList([source_letter_answer(letter) for letter in letters], links))
 
 
 async def replay_source_letter(call: Call) -> Reply:
     """Publish a record that was refused before."""
-    try:
-        return Reply(200, await call.context.sources.replay(call.path["name"], call.path["id"]))
-    except FormatError as error:
-        raise BAD_PARAMETER(f"id: {error}", attribute="id") from error
+    return await replay_one(call.context.sources.replay(call.path["name"], call.path["id"]))
 
 
 async def replay_source_letters(call: Call) -> Reply:
