@@ -71,6 +71,23 @@ def letters_of(parcel: Parcel, reason: str, attempts: int, since: int, at: int) 
     ]
 
 
+async def read_letters(service: Service, kind: str, prefix: str, start: str, limit: int) -> tuple[list[bytes], bool]:
+    """Return records of letters by rising name after `start`, and whether they are the last ones.
+
+    They are fewer than `limit` if they have many bytes.
+    """
+    values: list[bytes] = []
+    size = 0
+    while len(values) < limit and size < PAGE_BYTES:
+        count = min(READ_LETTERS, limit - len(values))
+        found = await service.record_page(kind, prefix, start, count)
+        values += [value for _, value in found]
+        if len(found) < count:
+            return values, True
+        start, size = found[-1][0], size + sum(len(value) for _, value in found)
+    return values, not values
+
+
 class DeadLetters:
     """The dead letters of deliveries, in the store of a service."""
 
@@ -88,16 +105,9 @@ class DeadLetters:
     async def page(self, key: DeliveryKey, after: str | None = None, limit: int = PAGE) -> DeadLetterPage:
         """Return letters of a delivery, oldest first, after an id; fewer than `limit` if they have many bytes."""
         start = "" if after is None else _name(key, after)
-        letters: list[DeadLetter] = []
-        size = 0
-        while len(letters) < limit and size < PAGE_BYTES:
-            count = min(READ_LETTERS, limit - len(letters))
-            found = await self._service.record_page(DEAD_LETTER, _prefix(key), start, count)
-            letters += [msgspec.json.decode(value, type=DeadLetter) for _, value in found]
-            if len(found) < count:
-                return DeadLetterPage(letters)
-            start, size = found[-1][0], size + sum(len(value) for _, value in found)
-        return DeadLetterPage(letters, letters[-1].id if letters else None)
+        found, is_end = await read_letters(self._service, DEAD_LETTER, _prefix(key), start, limit)
+        letters = [msgspec.json.decode(value, type=DeadLetter) for value in found]
+        return DeadLetterPage(letters, None if is_end else letters[-1].id)
 
     async def get(self, key: DeliveryKey, id: str) -> DeadLetter:
         """Return a letter; raise UnknownKeyError if there is none."""

@@ -6,12 +6,11 @@ import msgspec
 
 from contrada.errors import FormatError, UnknownKeyError
 from contrada.service.catalog import SEPARATOR
+from contrada.service.deliveries.dead_letters import read_letters
 from contrada.service.service import Service, StoreRecord
 from contrada.service.sources.records import SourceRecord
 
 SOURCE_LETTER = "source-letter"  # kind of the records
-READ_LETTERS = 8  # at once, since each may be as large as a message may be
-PAGE_BYTES = 4 << 20  # of letters in one page; one letter alone may have more
 
 
 class SourceLetter(msgspec.Struct, frozen=True):
@@ -53,16 +52,9 @@ class SourceLetters:
     async def page(self, after: str | None, limit: int) -> tuple[list[SourceLetter], str | None]:
         """Return letters, oldest first, after an id, and the id to go on after; None at the end."""
         start = "" if after is None else self._name(_number(after))
-        letters: list[SourceLetter] = []
-        size = 0
-        while len(letters) < limit and size < PAGE_BYTES:
-            count = min(READ_LETTERS, limit - len(letters))
-            found = await self._service.record_page(SOURCE_LETTER, self._prefix, start, count)
-            letters += [msgspec.msgpack.decode(value, type=SourceLetter) for _, value in found]
-            if len(found) < count:
-                return letters, None
-            start, size = found[-1][0], size + sum(len(value) for _, value in found)
-        return letters, str(letters[-1].number) if letters else None
+        found, is_end = await read_letters(self._service, SOURCE_LETTER, self._prefix, start, limit)
+        letters = [msgspec.msgpack.decode(value, type=SourceLetter) for value in found]
+        return letters, None if is_end else str(letters[-1].number)
 
     async def get(self, id: str) -> SourceLetter:
         """Return a letter; raise UnknownKeyError if there is none."""
