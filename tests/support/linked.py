@@ -64,10 +64,14 @@ async def _is_quiet(here: Site, sites: tuple[Site, ...]) -> bool:
 
 
 async def got(here: Site, subscriber: str, count: int) -> list[Any]:
-    """Return the messages that a subscriber has got, once there are `count` of them."""
+    """Return all messages that a subscriber has got, once there are `count` of them."""
 
     async def enough() -> list[Any] | None:
-        found = await events(here, subscriber, "?wait=0&from=oldest&limit=1000")
+        found: list[Any] = []
+        place = "from=oldest"
+        while page := await events(here, subscriber, f"?wait=0&{place}&limit=1000"):
+            found += page
+            place = f"after={page[-1]['id']}"
         return found if len(found) >= count else None
 
     return [event["message"] for event in await until(enough)]

@@ -228,9 +228,8 @@ def test_a_link_that_flaps_loses_nothing(tmp_path, seconds):
                     proxy.change = None
             await until_settled(north, south)
             for here, name in ((north, "bob"), (south, "ann")):
-                depths = [message["depth"] for message in await got(here, name, min(depth, 1_000))]
-                assert sorted(depths) == list(range(1, depth + 1))[: len(depths)]
-                assert len(set(depths)) == len(depths)
+                depths = [message["depth"] for message in await got(here, name, depth)]
+                assert sorted(depths) == list(range(1, depth + 1))  # those from afar come later than one's own
 
     run(work())
 
