@@ -101,7 +101,7 @@ class Core:
         name: str = BROKER_NAME,
         backlog_bytes: int = BACKLOG_BYTES,
     ) -> None:
-        self._tables = tables
+        self.store, self._tables = store, tables
         self._clock, self._window, self._most = clock, window, most_subscriptions
         self.catalog = Catalog.load(store, feeds)
         self.cursors = Cursors.load(store)
@@ -112,7 +112,7 @@ class Core:
         self.total = 0 if newest is None else newest.total
         self._noted = 0  # of messages before it is noted who loses them; most of them are removed already
         self._oldest: tuple[int, int] | None = None  # time and total of the oldest message that is kept, once known
-        self._recent = RecentIds(window, store.ids(window))
+        self._recent = RecentIds(window, store.ids(window), self.last)
         self.name, self.links = name, LinkState(backlog_bytes)
         self._logged: list[Delivery] = []  # messages of neighbours, and of our own, that were not taken yet
         self._brokers = restored_brokers(store, max(window, 1), tables, name, self.links)
@@ -204,8 +204,7 @@ class Core:
         self.total += len(message.body)
         matches = pack_matches(numbers, tracked)
         change.messages.append(StoredMessage(self.last, at, tenant, id or "", *message, matches, self.total))
-        if id is not None:
-            self._recent.add(tenant, id, self.last)
+        self._recent.add(tenant, id, self.last)
         return Delivery(self.last, message.body, numbers, tracked)
 
     def _known(self, tenant: str, ids: Sequence[str | None]) -> dict[int, int]:

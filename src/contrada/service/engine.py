@@ -57,6 +57,7 @@ class Committed(NamedTuple):
     """What a transaction did: answers by ticket (errors are answers too), and what is to be delivered and sent on.
 
     `times` is None if it failed; then `core` is thrown away, and with it what it knows of connections to neighbours.
+    `trimmed` and `records` tell servers that follow a log what others have changed.
     """
 
     core: Core
@@ -64,6 +65,8 @@ class Committed(NamedTuple):
     deliveries: list[Delivery]
     times: GroupTimes | None = None
     outgoing: Sequence[LinkFrame | LinkEnd] = ()
+    trimmed: int | None = None
+    records: Sequence[tuple[str, str, bytes | None]] = ()
 
 
 class Durations:

@@ -9,21 +9,36 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from contrada.errors import ContradaError, UnknownKeyError
 from contrada.service.catalog import FILTER, SEPARATOR, SUBSCRIPTION, Definition, FeedPlaces
+from contrada.service.commands import (
+    Acknowledge,
+    DeleteSubscription,
+    PutSubscription,
+    PutSubscriptions,
+    SetCursor,
+    SetPaused,
+    SetRetention,
+    Tick,
+    TickAnswer,
+    WriteRecords,
+)
 from contrada.service.core import Core, NewSubscription, Published
 from contrada.service.cursors import Cursor, Position
 from contrada.service.engine import Committed, Engine, EngineWork, GroupTimes, Work, WorkPublished
 from contrada.service.feeds import EventReader, Feeds
 from contrada.service.intake import Post
 from contrada.service.links.link_state import BACKLOG_BYTES, LinkEnd, LinkFrame, LinkState
-from contrada.service.links.linking import tick_links
 from contrada.service.links.naming import broker_name
 from contrada.service.memory import release_free_memory
+from contrada.service.shared_log.duties import SetTerms, SharedTick, Terms
+from contrada.service.shared_log.shared_core import SharedCore
+from contrada.service.shared_log.shared_engine import SharedEngine
+from contrada.service.shared_log.shared_log import SharedLog, SharedLogError
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.subscriber_retention import KeptFor
 from contrada.service.table_files import TableFiles
@@ -36,6 +51,7 @@ SNAPSHOT_PARTS = 8  # of a snapshot of tracked objects in one transaction
 TICK_SECONDS = 1.0  # between looks at expiry, retention and acknowledgements
 DAY = 86_400_000  # milliseconds
 
+C = TypeVar("C", bound=Core)
 StoreRecord: TypeAlias = tuple[str, str, bytes | None]  # kind, name, and value or None to delete
 
 
@@ -71,7 +87,7 @@ class Service:
 
     Every coroutine that changes something returns after the change is durable. In the directory `tables` the brokers'
     tables are saved now and then, for a quick start. In a network the broker is called `name`, by default as the store
-    has it.
+    has it. With a `log`, which is open, the store holds what the log says, and other servers may follow it too.
     """
 
     def __init__(
@@ -83,7 +99,9 @@ class Service:
         clock: Callable[[], int] = wall_clock,
         tables: Path | None = None,
         name: str | None = None,
+        log: SharedLog | None = None,
     ) -> None:
+        self._log = log
         self._store, self._retention, self._limits, self._clock = store, retention, limits, clock
         self._tables = None if tables is None else TableFiles(tables)
         self._places = FeedPlaces()
@@ -93,6 +111,7 @@ class Service:
         self._carry: Callable[[Sequence[LinkFrame | LinkEnd] | None], None] = lambda outgoing: None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
+        self._record_watches: dict[str, Callable[[str, bytes | None], None]] = {}  # by the kind of the records
         self.matched = 0  # pairs of a message and a subscription since the start
 
     # --- life ---
@@ -101,10 +120,11 @@ class Service:
         """Load the store and start the engine."""
         self._loop = asyncio.get_running_loop()
         self.name = await asyncio.to_thread(broker_name, self._store, self.name)
-        self._engine = await asyncio.to_thread(Engine, self._store, self._load, self._committed, self._limits.waiting)
+        self._engine = await asyncio.to_thread(self._make_engine)
         span = self._store.span()
         self._feeds = Feeds(self._store, lambda: self._engine.core.catalog, self._engine.core.last, span.oldest)
         self._engine.start()
+        await self._catch_up()
         self._ticker = asyncio.create_task(self._tick_for_ever())
 
     async def stop(self) -> None:
@@ -119,9 +139,17 @@ class Service:
             self._feeds.close()
             self._store.close()
 
-    def _load(self) -> Core:
+    def _make_engine(self) -> Engine | SharedEngine:
+        waiting = self._limits.waiting
+        if self._log is None:
+            return Engine(self._store, partial(self._load, Core), self._committed, waiting)
+        return SharedEngine(
+            self._store, partial(self._load, SharedCore), self._committed, self._log, self._clock, waiting
+        )
+
+    def _load(self, kind: Callable[..., C]) -> C:
         limits = self._limits
-        return Core(
+        return kind(
             self._store,
             self._clock,
             self._places,
@@ -134,6 +162,16 @@ class Service:
             name=self.name,
             backlog_bytes=limits.backlog_bytes,
         )
+
+    async def _catch_up(self) -> None:
+        """Apply what a shared log holds now, and agree with the other servers on what decides the outcome."""
+        if self._log is None:
+            return
+        limits = self._limits
+        terms = Terms(limits.window, limits.subscriptions, limits.track_expiry)
+        agreed: Terms = await self.do(SetTerms(terms))  # everything before it is applied then
+        if agreed != terms:
+            raise SharedLogError(f"the servers of this log have {agreed}, but the settings here say {terms}")
 
     def _committed(self, committed: Committed) -> None:
         assert self._loop is not None
@@ -152,6 +190,11 @@ class Service:
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
+        if committed.trimmed is not None:
+            self._feeds.trimmed(committed.trimmed, self._places)
+        for kind, name, value in committed.records if self._record_watches else ():
+            if kind in self._record_watches:
+                self._record_watches[kind](name, value)
         self.matched += sum(len(one.numbers) + len(one.tracked) for one in committed.deliveries)
         self._feeds.advance(committed.deliveries, committed.core.catalog)
 
@@ -211,27 +254,27 @@ class Service:
     async def _tick_once(self) -> bool:
         """Do one transaction of a tick; return True if there is more to remove."""
         acknowledged, self._acknowledged = self._acknowledged, {}
-        sent = self._feeds.sent()
-
-        def work(core: Core, change: StoreChange) -> tuple[int | None, bool]:
-            for (tenant, subscriber, reader), position in acknowledged.items():
-                core.cursors.acknowledge(tenant, subscriber, position, change, reader)
-            tick_links(core, change)
-            is_left = core.raise_floors(self._store, sent, change)
-            is_left |= core.retain(self._retention.age, self._retention.bytes, self._store, sent, change)
-            is_left |= core.trackers.remove_rest(change)
-            return change.trim, is_left
-
+        places = [(*key, position) for key, position in acknowledged.items()]
         try:
-            found: tuple[int | None, bool] = await self.do(work)
+            found = await self._ticked(places)
         except ContradaError:
             for (tenant, subscriber, reader), position in acknowledged.items():
                 self.note_acknowledged(tenant, subscriber, position, reader)
             raise
-        oldest, is_left = found
-        if oldest is not None:
-            self._feeds.trimmed(oldest, self._places)
-        return is_left
+        if found.oldest is not None:
+            self._feeds.trimmed(found.oldest, self._places)
+        return found.is_left
+
+    async def _ticked(self, acknowledged: list[tuple[str, str, str, Position]]) -> TickAnswer:
+        core, sent = self._engine.core, self._feeds.sent()
+        if not isinstance(core, SharedCore):
+            tick = Tick(acknowledged, *self._retention)
+            found: TickAnswer = await self.do(lambda core, change: tick.run(core, change, sent))
+        elif acknowledged or self._clock() >= core.place.ticked + TICK_SECONDS * 1_000:
+            found = await self.do(SharedTick(acknowledged, *self._retention))
+        else:  # another server has just done it for all
+            found = TickAnswer(None, False)
+        return found
 
     async def save_tables(self, is_last: bool = False) -> None:
         """Save the tables that have changed much since they were saved; the last time all that have changed."""
@@ -259,7 +302,7 @@ class Service:
             begun = await self.do(partial(_begin_snapshot, key))
             records = iter(() if begun is None else begun.records())
             while part := list(islice(records, SNAPSHOT_PARTS)):
-                await self.write_records(part)
+                await self.do(partial(_write_here, part))
             if begun is not None:
                 await self.do(partial(_complete_snapshot, core, begun))
 
@@ -340,52 +383,39 @@ class Service:
     ) -> list[Published]:
         """Take posts in one transaction, all or none, together with the records that `records` makes of the answers.
 
-        The thread of the engine calls `records`.
+        The thread of the engine calls `records`. In a shared log the records come after the messages: a crash in
+        between leaves messages that are recognised by their ids when they are published again.
         """
+        if self._log is not None:
+            answers = list(await asyncio.gather(*(self.publish(tenant, post) for post in posts)))
+            await self.write_records(records(answers))
+            return answers
 
         def work(core: Core, change: StoreChange) -> WorkPublished:
             found, deliveries = core.publish([(tenant, post) for post in posts], change)
             change.records.extend(records(found))
             return WorkPublished(found, deliveries)
 
-        answers: list[Published] = await self.do(work)
-        return answers
+        found: list[Published] = await self.do(work)
+        return found
 
     # --- subscriptions ---
 
     async def put(self, tenant: str, key: str, asked: NewSubscription, is_new: bool = False) -> Definition:
         """Add or replace a subscription."""
-        found: Definition = await self.do(lambda core, change: core.put(tenant, key, asked, is_new, change))
+        found: Definition = await self.do(PutSubscription(tenant, key, asked, is_new))
         return found
 
     async def put_many(
         self, tenant: str, subscriptions: Sequence[tuple[str, NewSubscription]]
     ) -> list[Definition | ContradaError]:
         """Add or replace subscriptions; the answer has a Definition or an error for each."""
-
-        def work(core: Core, change: StoreChange) -> list[Definition | ContradaError]:
-            return [_or_error(core, tenant, key, asked, change) for key, asked in subscriptions]
-
-        found: list[Definition | ContradaError] = await self.do(work)
+        found: list[Definition | ContradaError] = await self.do(PutSubscriptions(tenant, list(subscriptions)))
         return found
 
     async def set_paused(self, tenant: str, key: str, is_paused: bool) -> Definition:
         """Pause or resume a subscription; a resumed one applies from the next message on."""
-        name = tenant + SEPARATOR + key
-
-        def work(core: Core, change: StoreChange) -> Definition:
-            old = core.catalog.require(tenant, key)
-            if old.is_paused == is_paused:
-                return old
-            # Commands of one transaction follow one another: the filter may not be in the store yet.
-            filter = change.latest().get((FILTER, name)) or self._store.record(FILTER, name)
-            assert filter is not None
-            asked = NewSubscription(
-                *(old.subscriber, msgspec.json.decode(filter), old.on, old.expires, is_paused, None, old.track)
-            )
-            return core.put(tenant, key, asked, False, change)
-
-        found: Definition = await self.do(work)
+        found: Definition = await self.do(SetPaused(tenant, key, is_paused))
         return found
 
     def definition(self, tenant: str, key: str) -> Definition | None:
@@ -394,12 +424,7 @@ class Service:
 
     async def delete(self, tenant: str, key: str) -> int:
         """Remove a subscription; return the last sequence number that it applies to."""
-
-        def work(core: Core, change: StoreChange) -> int:
-            core.delete(tenant, key, change)
-            return core.last
-
-        last: int = await self.do(work)
+        last: int = await self.do(DeleteSubscription(tenant, key))
         return last
 
     async def subscription(self, tenant: str, key: str) -> SubscriptionView:
@@ -475,22 +500,12 @@ class Service:
 
     async def acknowledge(self, tenant: str, subscriber: str, position: Position, reader: str = "") -> None:
         """Acknowledge events up to a place, durably."""
-        await self.do(lambda core, change: core.cursors.acknowledge(tenant, subscriber, position, change, reader))
+        await self.do(Acknowledge(tenant, subscriber, reader, position))
 
     async def set_cursor(self, tenant: str, subscriber: str, reader: str, position: Position | None) -> None:
         """Put the cursor of a reader at a place, also backwards, durably; None forgets the reader."""
         self._acknowledged.pop((tenant, subscriber, reader), None)
-
-        def work(core: Core, change: StoreChange) -> None:
-            if position is None:
-                core.cursors.remove(tenant, subscriber, reader, change)
-                return
-            lost = core.cursors.get(tenant, subscriber).lost_position  # counted for the subscriber itself too
-            old = core.cursors.get(tenant, subscriber, reader)
-            cursor = Cursor(*position, old.dropped, *lost)
-            core.cursors.put(tenant, subscriber, reader, cursor, change)
-
-        await self.do(work)
+        await self.do(SetCursor(tenant, subscriber, reader, position))
 
     # --- subscribers and the past ---
 
@@ -504,13 +519,7 @@ class Service:
 
     async def set_retention(self, tenant: str, subscriber: str, kept: KeptFor) -> None:
         """Give a subscriber a retention of its own, within that of the log, durably; what is gone stays gone."""
-
-        def work(core: Core, change: StoreChange) -> None:
-            self._places.of(tenant, subscriber)
-            floor = core.retentions.get(tenant, subscriber).floor
-            core.retentions.put(tenant, subscriber, msgspec.structs.replace(kept, floor=floor), change)
-
-        await self.do(work)
+        await self.do(SetRetention(tenant, subscriber, kept))
 
     async def subscriber(self, tenant: str, name: str, pages: int = 1 << 40) -> SubscriberView:
         """Return how far a subscriber is; its oldest event is looked for on so many pages of the log."""
@@ -545,8 +554,12 @@ class Service:
 
     async def write_records(self, records: Iterable[StoreRecord]) -> None:
         """Make records durable."""
-        given = list(records)
-        await self.do(lambda core, change: change.records.extend(given))
+        await self.do(WriteRecords(list(records)))
+
+    def watch_records(self, kind: str, changed: Callable[[str, bytes | None], None]) -> None:
+        """Let `changed` hear of records of a kind that servers of a shared log write: names, and values or None."""
+        if self._log is not None:
+            self._record_watches[kind] = changed
 
     async def records(self, kind: str) -> list[tuple[str, bytes]]:
         """Return the records of a kind."""
@@ -557,13 +570,8 @@ class Service:
         return await asyncio.to_thread(self._store.page, kind, prefix, after, limit)
 
 
-def _or_error(
-    core: Core, tenant: str, key: str, asked: NewSubscription, change: StoreChange
-) -> Definition | ContradaError:
-    try:
-        return core.put(tenant, key, asked, False, change)
-    except ContradaError as error:
-        return error
+def _write_here(records: list[StoreRecord], core: Core, change: StoreChange) -> None:
+    change.records += records
 
 
 def _begin_snapshot(key: GroupKey, core: Core, change: StoreChange) -> BegunSnapshot | None:

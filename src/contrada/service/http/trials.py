@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import structs
 
-from contrada.errors import FormatError
-from contrada.formats.cap.alerts import TIMES
 from contrada.formats.messages import message_of
 from contrada.matching import ForwardingTable
 from contrada.service.core import TRACK_FORMAT
@@ -20,8 +18,9 @@ from contrada.service.http.publishing import post_from
 from contrada.service.http.schemas import ExplainAnswer, ExplainedTrack, TrialAnswer, TrialMatch, instant
 from contrada.service.http.subscriptions import check_filter_size
 from contrada.service.http.wire import check_name
-from contrada.service.intake import BodyReader, Part, Post
+from contrada.service.intake import BodyReader, Part
 from contrada.service.problems import UNSUPPORTED_MEDIA_TYPE
+from contrada.service.reading_again import read_again
 from contrada.service.store.message_store import StoredMessage
 from contrada.service.tracks.trial import TrackTrial
 
@@ -116,35 +115,5 @@ def _plain_trial(filter: Any) -> Trial:
 
 def _tried(trial: Trial, messages: Sequence[StoredMessage]) -> list[tuple[StoredMessage, bytes | None]]:
     """Return what a trial finds in messages; their bodies are read again."""
-    found = trial(read_again(messages), [one.at for one in messages])
+    found = trial(read_again(messages, BodyReader()), [one.at for one in messages])
     return [(messages[place], track) for place, track in found]
-
-
-def read_again(messages: Sequence[StoredMessage]) -> list[Part]:
-    """Return the attributes of stored messages, as they were when these were published."""
-    others = [place for place, one in enumerate(messages) if one.format != "cap"]
-    taken = BodyReader().read(
-        [
-            Post("cloudevent" if messages[place].format == "cloudevent" else "json", messages[place].body)
-            for place in others
-        ]
-    )
-    parts = [Part(part.table, [others[taken.posts[row]] for row in part.rows]) for part in taken.parts]
-    alerts = [place for place, one in enumerate(messages) if one.format == "cap"]
-    if alerts:
-        parts.append(Part([message_of(_alert(messages[place].body), times=TIMES) for place in alerts], alerts))
-    return parts
-
-
-def _alert(body: bytes) -> dict[str, Any]:
-    """Return the attributes of an alert from the Feature as which it was kept."""
-    value = msgspec.json.decode(body)
-    if "specversion" in value:
-        return {**value, "data": _attributes(value["data"])}
-    return _attributes(value)
-
-
-def _attributes(feature: Any) -> dict[str, Any]:
-    if not isinstance(feature, dict) or not isinstance(feature.get("properties"), dict):
-        raise FormatError("an alert of the log is not a Feature")
-    return {**feature["properties"], "area": feature.get("geometry")}

@@ -108,11 +108,12 @@ class TrackGroup:
         return fixes.without(part.refused) if part.refused else fixes
 
     def news(self, transitions: Transitions) -> Iterator[ObjectNews]:
-        """Yield the events of each object, of transitions that no message made."""
+        """Yield the events of each object, by rising id, of transitions that no message made."""
         found: dict[Any, list[TrackedEvent]] = {}
         _collect(transitions, transitions.objects, found)
-        for id, events in found.items():
-            yield ObjectNews(_encode({self.key.track: id}), events)
+        bodies = {_encode({self.key.track: id}): sorted(events) for id, events in found.items()}
+        for body in sorted(bodies):  # objects have no order of their own that a restart would keep
+            yield ObjectNews(body, bodies[body])
 
 
 def _count_without(messages: Any, name: str) -> int:

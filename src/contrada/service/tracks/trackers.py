@@ -14,7 +14,7 @@ from contrada.service.tracks.groups import GroupKey, MatchedPart, ObjectNews, Tr
 from contrada.service.tracks.journal import SNAPSHOT_AFTER, BegunSnapshot, GroupJournal, JournalRest, load_journals
 from contrada.tracking import Tracks, Watch
 
-LOOK_AFTER = 100  # milliseconds between two looks at what time makes due
+LOOK_AFTER = 100  # milliseconds between looks at what time makes due, which are at multiples of it
 
 
 class TenantNews(NamedTuple):
@@ -45,7 +45,7 @@ class Trackers:
         self._by_tenant: defaultdict[str, list[GroupJournal]] = defaultdict(list)
         self._of: dict[int, GroupJournal] = {}
         self._rest = JournalRest()
-        self._looked = 0  # when the time of all objects was advanced
+        self._looked = 0  # time in units of LOOK_AFTER up to which all objects were advanced
 
     @classmethod
     def load(cls, store: MessageStore, expiry: int | None, log: int = SNAPSHOT_AFTER) -> Trackers:
@@ -64,6 +64,10 @@ class Trackers:
         self._journals[key] = journal
         self._by_tenant[key.tenant].append(journal)
         self._of |= dict.fromkeys(map(int, journal.group.tracks.numbers()), journal)
+
+    def note_looked(self, now: int) -> None:
+        """Take it that all objects were advanced to a time, as they were before a restart."""
+        self._looked = now // LOOK_AFTER
 
     # --- messages ---
 
@@ -84,12 +88,16 @@ class Trackers:
         return found
 
     def advance(self, now: int) -> Iterator[TenantNews]:
-        """Yield what the passing of time makes; a look at all objects takes time, so it is not done again at once."""
-        if now < self._looked + LOOK_AFTER:
+        """Yield what the passing of time makes; a look at all objects takes time, so it is not done again at once.
+
+        What is yielded, and in which order, depends on the times of the calls alone, so that servers which follow one
+        log make the same of it.
+        """
+        if now // LOOK_AFTER == self._looked:
             return
-        self._looked = now
-        for journal in self._journals.values():
-            group = journal.group
+        self._looked = now // LOOK_AFTER
+        for key in sorted(self._journals, key=_order):
+            group = self._journals[key].group
             due = group.tracks.next_due
             if due is not None and due <= (time := group.now(now)):
                 for news in group.news(group.tracks.advance(time)):
@@ -172,3 +180,8 @@ class Trackers:
             sum(group.tracks.late for group in groups),
             sum(group.unread for group in groups),
         )
+
+
+def _order(key: GroupKey) -> tuple[str, str, str, str, str]:
+    tenant, track, time, geometry, late = key
+    return tenant, track, time or "", geometry, late

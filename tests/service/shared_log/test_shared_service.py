@@ -1,0 +1,162 @@
+"""Servers that follow one log hold the same, whoever took a message or a subscription, over faults and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+from contrada.service.core import NewSubscription
+from contrada.service.cursors import Position
+from contrada.service.feeds import Reset
+from contrada.service.intake import Post
+from contrada.service.service import Service
+from contrada.service.store.sqlite import SqliteStore
+from memory_log import MemoryEngine
+from serving import run
+
+NOON = 1_700_000_000_000
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self):
+        self.now = NOON
+
+    def __call__(self):
+        return self.now
+
+
+@asynccontextmanager
+async def servers(folder, engine, count=2, **options):
+    found = []
+    try:
+        for number in range(count):
+            log = engine.log()
+            log.open()
+            found.append(Service(SqliteStore(folder / str(number)), log=log, **options))
+            await found[-1].start()
+        yield found
+    finally:
+        for service in found:
+            await service.stop()
+
+
+def post(*messages):
+    if len(messages) == 1:
+        return Post("json", json.dumps(messages[0]).encode())
+    return Post("ndjson", b"\n".join(json.dumps(message).encode() for message in messages))
+
+
+async def caught_up(services):
+    """Wait until all servers have applied the same."""
+    for _ in range(1_000):
+        if len({service.newest for service in services}) == 1 and not any(service.waiting for service in services):
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError([service.newest for service in services])
+
+
+async def everything(service, tenant, subscriber):
+    """Return ids, keys and what is said of objects, of all events of a subscriber."""
+    reader = await service.reader(tenant, subscriber, Position.after_message(0))
+    found = []
+    try:
+        while events := await reader.read(limit=100, wait=False):
+            assert not isinstance(events, Reset)
+            found += [(event.position.id, event.key, event.body, event.track) for event in events]
+        return found
+    finally:
+        reader.close()
+
+
+def test_what_one_server_takes_all_deliver(tmp_path):
+    async def work():
+        async with servers(tmp_path, MemoryEngine(), 3) as (north, south, west):
+            one = await north.put("t", "high", NewSubscription("ann", "severity >= 3"))
+            two = await south.put("t", "all", NewSubscription("bob", "severity >= 0"))
+            assert (one.number, two.number, one.applies_from, two.applies_from) == (1, 2, 1, 1)
+            answers = [
+                await north.publish("t", post({"severity": 1}, {"severity": 5})),
+                await south.publish("t", post({"severity": 4})),
+                await west.publish("t", Post("ndjson", b'{"severity": 9}\n{"severity":\n{"severity": 2}')),
+            ]
+            assert [(answer.first, answer.last) for answer in answers] == [(1, 2), (3, 3), (4, 5)]
+            assert [refusal.row for refusal in answers[2].rejected] == [1]
+            await caught_up([north, south, west])
+            for service in (north, south, west):
+                assert [id for id, *_ in await everything(service, "t", "ann")] == ["2.1", "3.1", "4.1"]
+                assert len(await everything(service, "t", "bob")) == 5
+
+    run(work())
+
+
+class Life:
+    """What is known of a subscription: the filter, and the messages that it applies to."""
+
+    def __init__(self, subscriber, least, first):
+        self.subscriber, self.least, self.first, self.last = subscriber, least, first, None
+
+
+async def _one_server(service, random, name, lives, count):
+    """Publish, subscribe and unsubscribe at one server; note what the answers promise."""
+    own = {}
+    for number in range(count):
+        drawn = random.random()
+        if drawn < 0.2:
+            key, least = f"{name}{random.randrange(3)}", random.randrange(6)
+            put = await service.put("t", key, NewSubscription(random.choice("ab"), f"severity >= {least}"))
+            if key in own:
+                own[key].last = put.applies_from - 1
+            own[key] = Life(put.subscriber, least, put.applies_from)
+            lives.append((key, own[key]))
+        elif drawn < 0.3 and own:
+            key = random.choice(sorted(own))
+            own.pop(key).last = await service.delete("t", key)
+        else:
+            messages = [{"severity": random.randrange(6), "n": number} for _ in range(random.randrange(1, 5))]
+            given = post(*messages)
+            if len(messages) == 1 and random.random() < 0.5:
+                given = given._replace(id=f"{random.randrange(4)}")
+            await service.publish("t", given)
+
+
+async def _expected(service, lives):
+    """Return the events of a and b by what the answers promised, from the messages of the log alone."""
+    history = await service.history(1, 10_000)
+    assert [one.sequence for one in history] == list(range(1, len(history) + 1))
+    found = {"a": [], "b": []}
+    for one in history:
+        severity = json.loads(one.body)["severity"]
+        for key, life in lives:
+            if life.first <= one.sequence <= (life.last or one.sequence) and severity >= life.least:
+                found[life.subscriber].append((one.sequence, key))
+    return {subscriber: sorted(events) for subscriber, events in found.items()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_servers_that_work_at_once_deliver_what_their_answers_promise(tmp_path, seed):
+    async def work():
+        random, engine, lives = Random(seed), MemoryEngine(), []
+        engine.delay = random.choice([0.0, 0.002])
+        async with servers(tmp_path, engine, 3) as found:
+            engine.double = 5
+            draws = [Random(f"{seed} {number}") for number in range(3)]
+            names = zip(found, draws, "xyz", strict=True)
+            await asyncio.gather(*(_one_server(service, draw, name, lives, 40) for service, draw, name in names))
+            await caught_up(found)
+            expected = await _expected(found[0], lives)
+            assert sum(map(len, expected.values())) > 50
+            histories = [await service.history(1, 10_000) for service in found]
+            assert histories[0] == histories[1] == histories[2]
+            for service in found:
+                for subscriber, events in expected.items():
+                    got = [(int(id.split(".")[0]), key) for id, key, *_ in await everything(service, "t", subscriber)]
+                    assert sorted(got) == events
+                    assert [sequence for sequence, _ in got] == sorted(sequence for sequence, _ in got)
+
+    run(work())
