@@ -91,6 +91,8 @@ def test_every_setting_can_be_given_in_all_three_ways(file):
         "links.expected": ["north", "harbour"],
         "webhooks.allow": ["10.0.0.0/8", "fd00::/8"],
         "webhooks.allow_private": True,
+        "server.log": "nats://host:4222",
+        "log.trust": True,
         "telemetry.log_format": "json",
         "telemetry.log_level": "debug",
         "telemetry.otlp_endpoint": "http://localhost:4318",

@@ -96,7 +96,7 @@ class MemoryLog:
     """What one server has of a MemoryEngine: a thread that appends, and one that reads once `start` was called."""
 
     def __init__(self, engine: MemoryEngine, patience: float = 10.0) -> None:
-        self.most_bytes = engine.most_bytes
+        self.most_bytes, self.notices = engine.most_bytes, ()
         self._engine, self._patience = engine, patience
         self._waiting: queue.SimpleQueue[_Append | None] = queue.SimpleQueue()
         self._closing = threading.Event()
@@ -125,6 +125,11 @@ class MemoryLog:
     def _check(self) -> None:
         if self._engine.down is not None:
             raise SharedLogError(self._engine.down)
+
+    def first(self) -> int:
+        """Return the position of the oldest unit that is kept."""
+        self._check()
+        return self._engine.trimmed + 1
 
     def start(self, after: int, take: Callable[[Sequence[LogUnit]], None]) -> None:
         """Hand units to `take` from a thread."""

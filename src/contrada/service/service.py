@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -35,10 +35,11 @@ from contrada.service.intake import Post
 from contrada.service.links.link_state import BACKLOG_BYTES, LinkEnd, LinkFrame, LinkState
 from contrada.service.links.naming import broker_name
 from contrada.service.memory import release_free_memory
-from contrada.service.shared_log.duties import SetTerms, SharedTick, Terms
+from contrada.service.shared_log.duties import SharedTick, Terms
+from contrada.service.shared_log.following import Following
 from contrada.service.shared_log.shared_core import SharedCore
 from contrada.service.shared_log.shared_engine import SharedEngine
-from contrada.service.shared_log.shared_log import SharedLog, SharedLogError
+from contrada.service.shared_log.shared_log import SharedLog
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.subscriber_retention import KeptFor
 from contrada.service.table_files import TableFiles
@@ -77,6 +78,7 @@ class ServiceLimits(NamedTuple):
     track_expiry: int | None = DAY  # milliseconds without a fix after which a tracked object is forgotten
     track_log: int = SNAPSHOT_AFTER  # bytes of changes of tracked objects, at least, before a snapshot replaces them
     backlog_bytes: int = BACKLOG_BYTES  # that wait for one neighbour
+    snapshot_bytes: int = 64 << 20  # of records in a shared log, at least, before a snapshot replaces them
 
 
 DEFAULT_RETENTION, DEFAULT_LIMITS = Retention(), ServiceLimits()
@@ -101,7 +103,7 @@ class Service:
         name: str | None = None,
         log: SharedLog | None = None,
     ) -> None:
-        self._log = log
+        self._log, self._following = log, cast("Following | None", None)
         self._store, self._retention, self._limits, self._clock = store, retention, limits, clock
         self._tables = None if tables is None else TableFiles(tables)
         self._places = FeedPlaces()
@@ -124,7 +126,10 @@ class Service:
         span = self._store.span()
         self._feeds = Feeds(self._store, lambda: self._engine.core.catalog, self._engine.core.last, span.oldest)
         self._engine.start()
-        await self._catch_up()
+        if isinstance(self._engine, SharedEngine):
+            limits = self._limits
+            self._following = Following(self._engine, self._store, self.do, self.name)
+            await self._following.agree(Terms(limits.window, limits.subscriptions, limits.track_expiry))
         self._ticker = asyncio.create_task(self._tick_for_ever())
 
     async def stop(self) -> None:
@@ -162,16 +167,6 @@ class Service:
             name=self.name,
             backlog_bytes=limits.backlog_bytes,
         )
-
-    async def _catch_up(self) -> None:
-        """Apply what a shared log holds now, and agree with the other servers on what decides the outcome."""
-        if self._log is None:
-            return
-        limits = self._limits
-        terms = Terms(limits.window, limits.subscriptions, limits.track_expiry)
-        agreed: Terms = await self.do(SetTerms(terms))  # everything before it is applied then
-        if agreed != terms:
-            raise SharedLogError(f"the servers of this log have {agreed}, but the settings here say {terms}")
 
     def _committed(self, committed: Committed) -> None:
         assert self._loop is not None
@@ -243,6 +238,8 @@ class Service:
                 await self.tick()
                 await self.save_tables()
                 await self.save_tracks()
+                if self._following is not None:
+                    await self._following.save_snapshot(self._limits.snapshot_bytes)
             except ContradaError:  # whoever publishes next hears of it
                 continue
 
@@ -305,6 +302,11 @@ class Service:
                 await self.do(partial(_write_here, part))
             if begun is not None:
                 await self.do(partial(_complete_snapshot, core, begun))
+
+    @property
+    def following(self) -> Following | None:
+        """What this server does for all that follow its log; None without a log."""
+        return self._following
 
     # --- what is known ---
 
@@ -552,9 +554,10 @@ class Service:
 
     # --- records of other parts, such as keys and webhooks ---
 
-    async def write_records(self, records: Iterable[StoreRecord]) -> None:
-        """Make records durable."""
-        await self.do(WriteRecords(list(records)))
+    async def write_records(self, records: Iterable[StoreRecord], is_new: bool = False) -> bool:
+        """Make records durable; with `is_new` only if the first is not there yet. Return whether they were written."""
+        is_written: bool = await self.do(WriteRecords(list(records), is_new))
+        return is_written
 
     def watch_records(self, kind: str, changed: Callable[[str, bytes | None], None]) -> None:
         """Let `changed` hear of records of a kind that servers of a shared log write: names, and values or None."""

@@ -83,7 +83,14 @@ class ServerSettings(Section, frozen=True):
         ),
     ] = ()
 
+    log: Annotated[
+        str | None,
+        Meta(description="log that several servers share, such as `nats://host:4222` or `kafka://host:9092`"),
+    ] = None
+
     def __post_init__(self) -> None:
+        if self.log is not None and (self.store is not None or self.link):
+            raise SettingsError("server.log: a server with a shared log keeps SQLite in its directory and has no links")
         if self.store is not None and not self.store.startswith(("postgresql://", "postgres://")):
             raise SettingsError("server.store: need a postgresql:// URL, or none for SQLite in the state directory")
         if (self.tls_cert is None) != (self.tls_key is None):
@@ -246,6 +253,22 @@ class LinkSettings(Section, frozen=True):
     patience: Annotated[Seconds, Meta(description="seconds that it waits for them at most")] = 60.0
 
 
+class LogSettings(Section, frozen=True):
+    """The log that `server.log` names."""
+
+    user: Annotated[str | None, Meta(description="user name")] = None
+    password_env: Annotated[str | None, Meta(description="environment variable with the password")] = None
+    password_file: Annotated[Path | None, Meta(description="file whose first line is the password")] = None
+    ca_file: Annotated[Path | None, Meta(description="PEM file of the authorities that sign the server's key")] = None
+    monitor: Annotated[
+        str | None, Meta(description="URL of the monitoring port of nats-server, to see that it synchronises always")
+    ] = None
+    trust: Annotated[bool, Meta(description="start although the log may lose what it acknowledged")] = False
+    snapshot_bytes: Annotated[
+        Count, Meta(description="bytes of records, at least, after which a snapshot replaces them (default 64 MiB)")
+    ] = 64 << 20
+
+
 class TelemetrySettings(Section, frozen=True):
     """Logs and traces."""
 
@@ -281,6 +304,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     limits: LimitSettings = field(default_factory=LimitSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     links: LinkSettings = field(default_factory=LinkSettings)
+    log: LogSettings = field(default_factory=LogSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     sinks: tuple[SinkTable, ...] = ()
     sources: tuple[SourceTable, ...] = ()

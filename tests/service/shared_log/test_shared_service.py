@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
 
+from contrada.errors import ContradaError
 from contrada.service.core import NewSubscription
 from contrada.service.cursors import Position
 from contrada.service.feeds import Reset
 from contrada.service.intake import Post
-from contrada.service.service import Service
+from contrada.service.service import Service, ServiceLimits
+from contrada.service.shared_log.shared_log import SharedLogError
 from contrada.service.store.sqlite import SqliteStore
+from contrada.service.tracks.asking import DwellAsked, TrackAsked
 from memory_log import MemoryEngine
 from serving import run
 
@@ -158,5 +162,117 @@ def test_servers_that_work_at_once_deliver_what_their_answers_promise(tmp_path, 
                     got = [(int(id.split(".")[0]), key) for id, key, *_ in await everything(service, "t", subscriber)]
                     assert sorted(got) == events
                     assert [sequence for sequence, _ in got] == sorted(sequence for sequence, _ in got)
+
+    run(work())
+
+
+def test_faults_of_the_engine_lose_nothing_that_was_acknowledged(tmp_path):
+    async def work():
+        engine = MemoryEngine()
+        async with servers(tmp_path, engine, 2) as (north, south):
+            await north.put("t", "all", NewSubscription("ann", "n >= 0"))
+            engine.lose = 1  # the answer is lost, the message is not
+            with pytest.raises(ContradaError):
+                await north.publish("t", post({"n": 0})._replace(id="zero"))
+            again = await south.publish("t", post({"n": 0})._replace(id="zero"))
+            assert (again.first, again.duplicates) == (0, ((0, 1),))
+            engine.refuse = 1
+            with pytest.raises(ContradaError):
+                await north.publish("t", post({"n": 1}))
+            engine.down = "the engine is away"
+            await _until(lambda: north.fault is not None)
+            with pytest.raises(ContradaError, match="away"):
+                await north.publish("t", post({"n": 2}))
+            assert len(await everything(south, "t", "ann")) == 1  # what is here can be read
+            engine.down = None
+            await _until(lambda: north.fault is None and south.fault is None)
+            assert (await north.publish("t", post({"n": 3}))).first == 2
+            await caught_up([north, south])
+            assert await everything(north, "t", "ann") == await everything(south, "t", "ann")
+
+    run(work())
+
+
+async def _until(holds):
+    for _ in range(1_000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it does not come to hold")
+
+
+def test_a_store_that_takes_nothing_for_a_while_applies_the_log_afterwards(tmp_path):
+    async def work():
+        engine, is_full = MemoryEngine(), False
+
+        def fail():
+            if is_full:
+                raise sqlite3.OperationalError("database or disk is full")
+
+        async with servers(tmp_path, engine, 1) as (north,):
+            log = engine.log()
+            log.open()
+            south = Service(SqliteStore(tmp_path / "south", before_commit=fail), log=log)
+            await south.start()
+            try:
+                await south.put("t", "all", NewSubscription("ann", "n >= 0"))
+                is_full = True
+                for n in range(5):
+                    await north.publish("t", post({"n": n}, {"n": n}))
+                await _until(lambda: south.fault is not None)
+                with pytest.raises(ContradaError, match="full"):
+                    await south.publish("t", post({"n": 9}))
+                is_full = False
+                await caught_up([north, south])
+                assert len(await everything(south, "t", "ann")) == 10
+                assert await everything(north, "t", "ann") == await everything(south, "t", "ann")
+                assert (await south.publish("t", post({"n": 9}))).first == 11
+            finally:
+                await south.stop()
+
+    run(work())
+
+
+def test_tracked_objects_are_the_same_at_all_servers_over_restarts(tmp_path):
+    async def work():
+        engine, clock, random = MemoryEngine(), Clock(), Random(5)
+        asked = TrackAsked("id", ("enter", "exit", DwellAsked("5s")))
+        box = "S_INTERSECTS(geometry, POLYGON((0 0, 5 0, 5 5, 0 5, 0 0)))"
+        for _ in range(3):
+            async with servers(tmp_path, engine, 3, clock=clock) as found:
+                await found[0].put("t", "box", NewSubscription("ann", box, "enter", track=asked))
+                for _ in range(40):
+                    clock.now += random.choice([0, 700, 2_500])
+                    fixes = [
+                        {
+                            "type": "Feature", "properties": {"id": f"o{random.randrange(4)}"},
+                            "geometry": {"type": "Point", "coordinates": [random.randrange(9), random.randrange(9)]},
+                        }
+                        for _ in range(random.randrange(1, 4))
+                    ]  # fmt: skip
+                    await random.choice(found).publish("t", post(*fixes))
+                await caught_up(found)
+                histories = [await service.history(1, 10_000) for service in found]
+                assert histories[0] == histories[1] == histories[2]
+                events = await everything(found[0], "t", "ann")
+                kinds = {json.loads(track)["kind"] for *_, track in events if track}
+                assert {"enter", "exit", "dwell"} <= kinds
+                assert events == await everything(found[2], "t", "ann")
+                if random.random() < 0.5:
+                    await found[1].delete("t", "box")
+
+    run(work())
+
+
+def test_servers_with_other_settings_are_refused(tmp_path):
+    async def work():
+        engine = MemoryEngine()
+        async with servers(tmp_path, engine, 1):
+            log = engine.log()
+            log.open()
+            other = Service(SqliteStore(tmp_path / "other"), log=log, limits=ServiceLimits(window=5))
+            with pytest.raises(SharedLogError, match="message_ids=5"):
+                await other.start()
+            await other.stop()
 
     run(work())

@@ -145,6 +145,10 @@ class KeyRing:
         self._by_name[record.tenant, record.name] = record
         self._by_digest[record.digest] = record, Principal(record.tenant, record.scopes, record.name, record.expires)
 
+    def named(self, tenant: str, name: str) -> KeyRecord | None:
+        """Return the record of a key; None if the tenant has none of this name."""
+        return self._by_name.get((tenant, name))
+
     def revoke(self, tenant: str, name: str) -> KeyRecord:
         """Remove a key and return its record; raise a Problem (404) if the tenant has none of this name."""
         record = self._by_name.pop((tenant, name), None)

@@ -20,7 +20,9 @@ from contrada.service.deliveries.outcomes import GONE, Outcome
 from contrada.service.deliveries.progress import PROGRESS, DeliveryKey, FailureView, Progress
 from contrada.service.deliveries.retries import RetryPolicy, retry_after_seconds
 from contrada.service.feeds import Event, EventReader, Reset
+from contrada.service.problems import CONFLICT
 from contrada.service.service import Service
+from contrada.service.shared_log.duties import DELIVERIES
 
 PAGE_EVENTS = 16  # read at once for a receiver without batches
 PAGE_BYTES = 1 << 20  # of messages that are read at once or sent in one batch; one message alone may have more
@@ -75,6 +77,15 @@ class DeliveryTools:
     most_letters: int
     pause: Callable[[DeliveryKey, str], Awaitable[None]]
     counts: DeliveryCounts = field(default_factory=DeliveryCounts)
+    is_active: bool = True  # False while another server that follows the same log delivers
+
+    def require_active(self) -> None:
+        """Raise a Problem (409) if another server delivers."""
+        following = self.service.following
+        if not self.is_active and following is not None:
+            holder = following.holder(DELIVERIES)
+            name = "another server" if holder is None else f"the server {holder.name!r}"
+            raise CONFLICT(f"deliveries are made by {name}; ask that one")
 
 
 class Courier(Generic[T]):
@@ -102,8 +113,8 @@ class Courier(Generic[T]):
         self._place = max(self._tools.service.cursor(*self.key).position, progress.settled)
 
     def start(self) -> None:
-        """Begin to deliver, unless the target is paused."""
-        if not self.target.is_paused:
+        """Begin to deliver, unless the target is paused or another server delivers."""
+        if not self.target.is_paused and self._tools.is_active:
             self._is_stopping = self._is_busy = False
             self._page.clear()
             self._task = asyncio.create_task(self._run())
@@ -242,6 +253,7 @@ class Courier(Generic[T]):
 
         A letter is removed once it is taken. The outcome is that of the letter that failed.
         """
+        self._tools.require_active()
         sent = 0
         async with self._replaying:
             if id is not None:

@@ -13,6 +13,7 @@ from contrada.service.links.links import Links
 from contrada.service.problems import NOT_READY
 from contrada.service.service import Service
 from contrada.service.settings import Settings
+from contrada.service.shared_log.keeping import DutyKeeper
 from contrada.service.sinks import TopicSinks
 from contrada.service.sources import TopicSources
 from contrada.service.webhooks import Webhooks
@@ -45,6 +46,7 @@ class Context:
         self.started_links: Links | None = None
         self.started_sinks: TopicSinks | None = None
         self.started_sources: TopicSources | None = None
+        self.started_duty: DutyKeeper | None = None
         self.streams = OpenStreams(clock, look)
 
     @property

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+
 import msgspec
 
 from contrada.service.access.keys import SCOPES, KeyRecord, make_key, make_record
@@ -10,7 +13,7 @@ from contrada.service.http.context import Context
 from contrada.service.http.endpoints import Call, Reply
 from contrada.service.http.schemas import KeyAnswer, KeyList, instant
 from contrada.service.http.wire import check_name
-from contrada.service.problems import CONFLICT
+from contrada.service.problems import CONFLICT, Problem
 from contrada.service.service import Service
 
 KEY = "key"  # kind of the records
@@ -20,8 +23,9 @@ FIRST_TENANT, FIRST_NAME, CONFIGURED_NAME = "default", "admin", "configured admi
 async def load_keys(context: Context, service: Service) -> str | None:
     """Load the keys of a store; return an admin key that was made because there was none."""
     ring, now = context.gate.ring, context.gate.clock()
-    for _, value in await service.records(KEY):
-        ring.add(msgspec.msgpack.decode(value, type=KeyRecord))
+    service.watch_records(KEY, partial(_follow, context))
+    for name, value in await service.records(KEY):
+        _follow(context, name, value)
     configured = context.settings.access.admin_key
     if configured is not None:
         if ring.find(configured, now) is None:
@@ -30,8 +34,27 @@ async def load_keys(context: Context, service: Service) -> str | None:
     if any("admin" in record.scopes for record in ring.records()):
         return None
     key = make_key()
-    await _add(context, service, make_record(key, FIRST_NAME, FIRST_TENANT, SCOPES, now))
-    return key
+    record = make_record(key, FIRST_NAME, FIRST_TENANT, SCOPES, now)
+    if await service.write_records([(KEY, _name(record), msgspec.msgpack.encode(record))], is_new=True):
+        _follow(context, _name(record), msgspec.msgpack.encode(record))
+        return key
+    return None  # another server that follows the same log has just made one
+
+
+def _follow(context: Context, name: str, value: bytes | None) -> None:
+    """Take a key that was made or revoked, by this server or another one."""
+    tenant, _, key = name.partition(SEPARATOR)
+    ring = context.gate.ring
+    known = ring.named(tenant, key)
+    record = None if value is None else msgspec.msgpack.decode(value, type=KeyRecord)
+    if known == record:
+        return
+    if known is not None:
+        ring.revoke(tenant, key)
+        context.streams.end_of_key(tenant, key)
+    if record is not None:
+        with suppress(Problem):  # it is known by another name, in the settings of this server
+            ring.add(record)
 
 
 async def _add(context: Context, service: Service, record: KeyRecord) -> None:

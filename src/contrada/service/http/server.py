@@ -29,8 +29,14 @@ from contrada.service.http.keys import load_keys
 from contrada.service.http.listening import GuardedProtocol, Listener, PushingSocket
 from contrada.service.http.warming import warm_kernels
 from contrada.service.links.configured import check_links, make_links
+from contrada.service.remotes import read_password
 from contrada.service.service import Retention, Service, ServiceLimits
 from contrada.service.settings import Settings
+from contrada.service.shared_log.duties import DELIVERIES
+from contrada.service.shared_log.keeping import DutyKeeper
+from contrada.service.shared_log.opening import open_shared_log
+from contrada.service.shared_log.shared_log import SharedLog
+from contrada.service.shared_log.snapshots import prepare_store
 from contrada.service.sinks import TopicSinks
 from contrada.service.sinks.records import SinkClient
 from contrada.service.sinks.target import open_sink
@@ -39,6 +45,7 @@ from contrada.service.sources.records import SourceClient
 from contrada.service.sources.sources import open_source
 from contrada.service.store.message_store import MessageStore
 from contrada.service.store.opening import open_store
+from contrada.service.store.sqlite import SqliteStore
 from contrada.service.table_settings import SinkTable, SourceTable
 from contrada.service.webhooks import HttpSender, RetryPolicy, Timeouts, WebhookLimits, Webhooks
 
@@ -58,6 +65,20 @@ def named_store(settings: Settings) -> MessageStore:
     """Return the store that settings name."""
     server = settings.server
     return open_store(str(server.state) if server.store is None else server.store)
+
+
+def named_log(settings: Settings) -> SharedLog:
+    """Return a client of the log that settings name."""
+    assert settings.server.log is not None
+    asked = settings.log
+    return open_shared_log(
+        settings.server.log,
+        user=asked.user,
+        password=read_password(asked.password_env, asked.password_file),
+        ca_file=asked.ca_file,
+        monitor=asked.monitor,
+        trust=asked.trust,
+    )
 
 
 @contextmanager
@@ -109,7 +130,14 @@ def check_tls(certificate: Path, key: Path) -> None:
         raise ContradaError(f"server.tls_cert and server.tls_key: {error.filename}: {error.strerror}") from error
 
 
-def make_service(settings: Settings, store: MessageStore, clock: Clock) -> Service:
+def follow(settings: Settings, shared: SharedLog) -> MessageStore:
+    """Connect to a shared log; return the store of the state directory, which follows it."""
+    shared.open()
+    prepare_store(settings.server.state, shared)
+    return SqliteStore(settings.server.state, is_derived=True)
+
+
+def make_service(settings: Settings, store: MessageStore, clock: Clock, shared: SharedLog | None = None) -> Service:
     """Return a service with the limits of settings; `clock` is in seconds."""
     limits, retention = settings.limits, settings.retention
     return Service(
@@ -117,6 +145,7 @@ def make_service(settings: Settings, store: MessageStore, clock: Clock) -> Servi
         clock=lambda: int(clock() * 1000),
         tables=settings.server.state / TABLES,
         name=settings.server.name,
+        log=shared,
         retention=Retention(round(retention.age * 1000), retention.bytes),
         limits=ServiceLimits(
             window=retention.message_ids,
@@ -125,6 +154,7 @@ def make_service(settings: Settings, store: MessageStore, clock: Clock) -> Servi
             vertices=limits.vertices,
             track_expiry=round(retention.track_expiry * 1000),
             backlog_bytes=settings.links.backlog_bytes,
+            snapshot_bytes=settings.log.snapshot_bytes,
         ),
     )
 
@@ -189,8 +219,9 @@ def uvicorn_config(application: Any, settings: Settings) -> uvicorn.Config:
 class ServerRun:
     """One run of the server; `context` tells when it is ready.
 
-    `store` opens the store that settings name, `warm` loads kernels, `clock` is the wall clock in seconds; `sink` and
-    `source` make the clients of topics. Streams of keys that have expired are looked for every `look` seconds.
+    `store` opens the store that settings name, `shared_log` makes the client of the log that they name, `warm` loads
+    kernels, `clock` is the wall clock in seconds; `sink` and `source` make the clients of topics. Streams of keys that
+    have expired are looked for every `look` seconds.
     """
 
     def __init__(
@@ -205,9 +236,10 @@ class ServerRun:
         clock: Clock = time.time,
         sink: Callable[[SinkTable], SinkClient] = open_sink,
         source: Callable[[SourceTable], SourceClient] = open_source,
+        shared_log: Callable[[Settings], SharedLog] = named_log,
     ) -> None:
         self.settings, self._say, self._open_store, self._warm = settings, say, store, warm
-        self._open_sink, self._open_source = sink, source
+        self._open_sink, self._open_source, self._open_log = sink, source, shared_log
         self.context = Context(settings, keep_alive=keep_alive, look=look, clock=clock)
         self.listener = Listener(uvicorn_config(Application(self.context), settings), self.context)
         self.port = settings.server.port  # the one that was taken, once the server runs
@@ -241,6 +273,8 @@ class ServerRun:
         try:
             if context.started_links is not None:
                 await context.started_links.stop()
+            if context.started_duty is not None:
+                await context.started_duty.stop()
             if context.started_sources is not None:
                 await context.started_sources.stop()
             outward = [one for one in (context.started_webhooks, context.started_sinks) if one is not None]
@@ -255,11 +289,11 @@ class ServerRun:
         """Open the store, load keys and kernels; then the server is ready."""
         context = self.context
         context.stage = "opening the store"
-        store = await asyncio.to_thread(self._open_store, self.settings)
-        service = make_service(self.settings, store, context.gate.steady)
-        await service.start()
+        service = await self._open_service()
         webhooks = make_webhooks(self.settings, service)
         context.start(service, webhooks)
+        if service.following is not None:
+            await webhooks.set_active(False)  # until the servers of the log have agreed on who delivers
         await webhooks.start()
         sources = await self._open_topics(service)
         key = await load_keys(context, service)
@@ -274,9 +308,39 @@ class ServerRun:
         await context.started_links.start()
         freeze_live_objects()
         gc.set_threshold(GC_ALLOCATIONS, 20, 100)
-        sources.start()
+        if service.following is None:
+            sources.start()
+        else:
+            context.started_duty = DutyKeeper(service.following, DELIVERIES, self._set_active)
+            context.started_duty.start()
         context.is_ready = True
         self._say(f"ready on {self._address()}")
+
+    async def _open_service(self) -> Service:
+        """Open the store, and the log if there is one; return the service once it has applied what the log holds."""
+        settings, steady = self.settings, self.context.gate.steady
+        if settings.server.log is None:
+            service = make_service(settings, await asyncio.to_thread(self._open_store, settings), steady)
+        else:
+            self.context.stage = "following the log"
+            shared = self._open_log(settings)
+            try:
+                store = await asyncio.to_thread(follow, settings, shared)
+            except BaseException:
+                await asyncio.to_thread(shared.close)
+                raise
+            for notice in shared.notices:
+                self._say(notice)
+            service = make_service(settings, store, steady, shared)
+        await service.start()
+        return service
+
+    async def _set_active(self, is_active: bool) -> None:
+        """Begin to deliver to webhooks and sinks and to read sources, or leave that to another server."""
+        context = self.context
+        for one in (context.started_webhooks, context.started_sinks, context.started_sources):
+            assert one is not None
+            await one.set_active(is_active)
 
     async def _open_topics(self, service: Service) -> TopicSources:
         """Start the sinks; return the sources, which start when the server is ready."""
@@ -286,6 +350,8 @@ class ServerRun:
         most = settings.limits.body_bytes
         sources = TopicSources(service, settings.sources, most_bytes=most, open_client=self._open_source)
         context.started_sources = sources
+        if service.following is not None:
+            await context.started_sinks.set_active(False)
         await context.started_sinks.start()
         return sources
 

@@ -33,8 +33,8 @@ class LogPlace(msgspec.Struct, frozen=True):
     """How far a server has applied a shared log, and what the log says about its servers.
 
     `origins` has, by origin, the count and the time of its last record, `versions`, by tenant, how often its table has
-    changed. `grown` are bytes of records since the last snapshot that was begun, of the state after `snapshot`; the one
-    before it was of the state after `earlier`.
+    changed. `grown` are bytes of records since the last snapshot, which has `size` bytes and the state after
+    `snapshot`; the one before it has the state after `earlier`.
     """
 
     position: int = 0
@@ -44,6 +44,7 @@ class LogPlace(msgspec.Struct, frozen=True):
     holders: dict[str, Holder] = {}
     ticked: int = 0
     grown: int = 0
+    size: int = 0
     snapshot: int = 0
     earlier: int = 0
     terms: Terms | None = None
@@ -71,12 +72,12 @@ class SharedTick(Tick, frozen=True):
 
 
 class Claim(ServiceCommand, frozen=True):
-    """Take a duty, or keep it; with `is_over` give it back."""
+    """Take a duty, or keep it, for some milliseconds; none give it back."""
 
     duty: str
     origin: str
     name: str
-    is_over: bool = False
+    lasts: int = CLAIM_LASTS
 
     def __call__(self, core: Core, change: StoreChange) -> Holder | None:
         """Return who has the duty now."""
@@ -86,22 +87,23 @@ class Claim(ServiceCommand, frozen=True):
         if held is not None and held.origin != self.origin and held.until > now:
             return held
         holders = {duty: holder for duty, holder in place.holders.items() if duty != self.duty}
-        found = None if self.is_over else Holder(self.origin, self.name, now + CLAIM_LASTS)
+        found = Holder(self.origin, self.name, now + self.lasts) if self.lasts > 0 else None
         shared.place = structs.replace(place, holders=holders if found is None else holders | {self.duty: found})
         return found
 
 
 class NoteSnapshot(ServiceCommand, frozen=True):
-    """A snapshot of the state after a position is kept."""
+    """A snapshot of the state after a position is kept, of so many bytes."""
 
     position: int
+    size: int
 
     def __call__(self, core: Core, change: StoreChange) -> int:
         """Return the position up to which records are of no use to a server that has the snapshot before."""
         shared = _shared(core)
         place = shared.place
         if self.position > place.snapshot:
-            place = structs.replace(place, grown=0, snapshot=self.position, earlier=place.snapshot)
+            place = structs.replace(place, grown=0, size=self.size, snapshot=self.position, earlier=place.snapshot)
             shared.place = place
         return place.earlier
 

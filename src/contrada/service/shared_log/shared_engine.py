@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from queue import Empty, SimpleQueue
-from time import perf_counter, time_ns
+from time import monotonic, perf_counter, time_ns
 from typing import Any, NamedTuple
 
 from contrada.errors import ContradaError, LimitError
 from contrada.service.commands import ServiceCommand
 from contrada.service.core import Delivery, Published
-from contrada.service.engine import BusyError, Committed, EngineWork, GroupTimes, Task, Work
+from contrada.service.engine import PROBE, BusyError, Committed, EngineWork, GroupTimes, Task, Work
 from contrada.service.intake import Post, Refusal
 from contrada.service.matches import pack_matches
 from contrada.service.shared_log.entries import (
@@ -102,7 +102,7 @@ class SharedEngine:
         most_waiting: int = 100_000,
     ) -> None:
         self._store, self._load, self._committed = store, load, committed
-        self._log, self._clock, self._most = log, clock, most_waiting
+        self.log, self._clock, self._most = log, clock, most_waiting
         self.core = load()
         self.origin = secrets.token_hex(8)
         self._count = 0  # of our records
@@ -117,14 +117,14 @@ class SharedEngine:
 
     def start(self) -> None:
         """Start the thread, and read the log from where the core is."""
-        self._log.start(self.core.place.position, self._take_units)
+        self.log.start(self.core.place.position, self._take_units)
         self._thread.start()
 
     def stop(self) -> None:
         """Finish what was read, and end the thread; who still waits is told that the outcome is unknown."""
         self._is_stopping = True
         self._room.release(WAITING_UNITS)
-        self._log.close()
+        self.log.close()
         self._queue.put(None)
         if self._thread.is_alive():
             self._thread.join()
@@ -137,7 +137,7 @@ class SharedEngine:
     @property
     def fault(self) -> StoreError | None:
         """Why nothing can be written at the moment; None if it can."""
-        if self._fault is None and (reason := self._log.fault()) is not None:
+        if self._fault is None and (reason := self.log.fault()) is not None:
             return StoreError(reason)
         return self._fault
 
@@ -247,10 +247,10 @@ class SharedEngine:
                 *(self.origin, self._count, at, tenant, id or "", posts[post].format, found.version, matches)
             )
             record = message_record(head, body)
-            if (size := record_bytes(record)) > self._log.most_bytes:
+            if (size := record_bytes(record)) > self.log.most_bytes:
                 self._count -= 1
                 posted[post].note(
-                    row, f"the message takes {size:,} bytes in the log, which takes {self._log.most_bytes:,}"
+                    row, f"the message takes {size:,} bytes in the log, which takes {self.log.most_bytes:,}"
                 )
                 continue
             posted[post].left += 1
@@ -265,9 +265,9 @@ class SharedEngine:
             return
         self._count += 1
         record = command_record(EntryHead(self.origin, self._count, self._clock()), task.work)
-        if (size := record_bytes(record)) > self._log.most_bytes:
+        if (size := record_bytes(record)) > self.log.most_bytes:
             self._count -= 1
-            self._answer([(task.ticket, LimitError(_too_large(size, self._log.most_bytes)))])
+            self._answer([(task.ticket, LimitError(_too_large(size, self.log.most_bytes)))])
             return
         self._waiting[self._count] = _Commanded(task.ticket, task.work)
         self._append([record])
@@ -281,7 +281,7 @@ class SharedEngine:
             if error is not None:
                 self._queue.put(_Lost(counts, error))
 
-        self._log.append(records, done)
+        self.log.append(records, done)
 
     def _work_here(self, ticket: Any, work: Work) -> None:
         change = StoreChange()
@@ -307,22 +307,40 @@ class SharedEngine:
             except Exception as error:  # a bug, or a table that cannot be: never go on without a record of the log
                 self._fault = StoreError(f"a record of the log cannot be applied: {error}")
             self._forget(range(self._count + 1), self._fault)
-            if not self._recovered():
+            if not self._recovered(units, self._fault):
                 return
             units = [unit for unit in units if unit.position > self.core.place.position]
 
-    def _recovered(self) -> bool:
-        """Load the core from the store once that takes changes again; return False if the engine stops before."""
-        while not self._is_stopping:
-            threading.Event().wait(RETRY_SECONDS)
+    def _recovered(self, units: list[LogUnit], fault: StoreError) -> bool:
+        """Load the core from the store once that takes changes again; return False if the engine stops before.
+
+        Meanwhile commands are answered with the fault, and what the log brings is added to `units`.
+        """
+        stashed = 0
+        while True:
+            end = monotonic() + RETRY_SECONDS
+            while (left := end - monotonic()) > 0:
+                try:
+                    item = self._queue.get(timeout=left)
+                except Empty:
+                    break
+                if item is None:
+                    self._queue.put(None)  # for the loop that ends the thread
+                    return False
+                if isinstance(item, Task):
+                    self._answer([(item.ticket, fault)])
+                elif not isinstance(item, _Lost):
+                    units += item
+                    stashed += 1
             try:
-                self._store.write(StoreChange(records=[("probe", "", b"")]))
+                self._store.write(StoreChange(records=[(PROBE, "", b"")]))
                 self.core = self._load()
             except ContradaError:
                 continue
             self._fault = None
+            if stashed:
+                self._room.release(stashed)
             return True
-        return False
 
     def _apply(self, units: Sequence[LogUnit]) -> None:
         """Apply units in one transaction."""

@@ -40,6 +40,7 @@ class SnapshotHead(NamedTuple):
 class SharedLog(Protocol):
     """A log in total order. Methods may be called from any thread but that of the log, and block their caller."""
 
+    notices: Sequence[str]  # what the operator should know, once it is open
     most_bytes: int  # of the key, head and value of one record; `append` packs several records as it likes
 
     def open(self) -> None:
@@ -47,6 +48,9 @@ class SharedLog(Protocol):
 
     def end(self) -> int:
         """Return the position of the last unit; 0 if there was never one."""
+
+    def first(self) -> int:
+        """Return the position of the oldest unit that is kept; one past the last if none is."""
 
     def start(self, after: int, take: Callable[[Sequence[LogUnit]], None]) -> None:
         """Hand all units after a position to `take`, in order, each once, for as long as the log is open.

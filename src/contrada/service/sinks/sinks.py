@@ -73,15 +73,30 @@ class TopicSinks:
 
     async def start(self) -> None:
         """Begin to deliver, each sink where it was."""
-        known = dict(await self._service.records(PROGRESS))
         for key, target in self._targets.items():
             if self._service.cursor(*key) == Cursor():
                 await self._service.set_cursor(*key, self._start_of(target.table))
-            found = known.get(key.record)
-            progress = Progress() if found is None else msgspec.msgpack.decode(found, type=Progress)
-            courier = self._couriers[target.table.name] = Courier(key, target, progress, self._tools)
-            courier.start()
+            self._couriers[target.table.name] = Courier(key, target, Progress(), self._tools)
+        await self._begin()
         self._ticker = asyncio.create_task(self._tick_for_ever())
+
+    async def _begin(self) -> None:
+        known = dict(await self._service.records(PROGRESS))
+        for courier in self._couriers.values():
+            found = known.get(courier.key.record)
+            progress = Progress() if found is None else msgspec.msgpack.decode(found, type=Progress)
+            courier.configure(courier.target, progress)
+            courier.start()
+
+    async def set_active(self, is_active: bool) -> None:
+        """Begin to deliver, or leave deliveries to another server that follows the same log."""
+        if is_active == self._tools.is_active:
+            return
+        self._tools.is_active = is_active
+        if is_active:
+            await self._begin()
+        else:
+            await asyncio.gather(*(courier.stop(STOP_GRACE) for courier in self._couriers.values()))
 
     def _start_of(self, table: SinkTable) -> Position:
         return Position.after_message(self._service.newest if table.start == "now" else self._service.oldest - 1)

@@ -64,12 +64,24 @@ class TopicSources:
         open_client: Callable[[SourceTable], SourceClient] = open_source,
     ) -> None:
         self._tools = SourceTools(service, policy, clock, sleep, random, most_bytes, most_letters)
+        self._is_active = False
         self._runs = {table.name: SourceRun(table, open_client(table), self._tools) for table in tables}
 
     def start(self) -> None:
         """Begin to read."""
+        self._is_active = True
         for run in self._runs.values():
             run.start()
+
+    async def set_active(self, is_active: bool) -> None:
+        """Begin to read, or leave reading to another server that follows the same log."""
+        if is_active == self._is_active:
+            return
+        self._is_active = is_active
+        if is_active:
+            self.start()
+        else:
+            await self.stop()
 
     async def stop(self) -> None:
         """Stop reading; what is not published yet is read again after the next start."""

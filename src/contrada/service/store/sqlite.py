@@ -35,7 +35,8 @@ FAULTS = (sqlite3.Error, OSError, UnicodeError, OverflowError)
 class SqliteStore(SqlStore):
     """A store in a directory, which one store at a time has open.
 
-    `before_commit` is called before every commit; tests slow the disk down with it, or let it fail.
+    `before_commit` is called before every commit; tests slow the disk down with it, or let it fail. With `is_derived`
+    everything can be made again from elsewhere: a power cut may take the last commits, but leaves the store whole.
     """
 
     BYTES_AS_NAME = "CAST(? AS TEXT)"
@@ -45,10 +46,11 @@ class SqliteStore(SqlStore):
         directory: Path,
         *,
         before_commit: Callable[[], None] = lambda: None,
+        is_derived: bool = False,
         migrations: Sequence[str] = MIGRATIONS,
     ) -> None:
         self._path = directory / FILE
-        self._before_commit = before_commit
+        self._before_commit, self._synchronous = before_commit, "NORMAL" if is_derived else "FULL"
         self._lock = FileLock(directory / LOCK, timeout=0, thread_local=False)
         self._readers = Readers(self._connect_reader)
         try:
@@ -70,7 +72,7 @@ class SqliteStore(SqlStore):
         # One thread at a time uses a connection, but not always the one that made it.
         connection = sqlite3.connect(self._path, isolation_level=None, timeout=30, check_same_thread=False)
         # Whoever closes the last connection copies the log into the file: all of them synchronise.
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute("PRAGMA fullfsync = ON")  # on macOS fsync alone leaves data in the cache of the disk
         return connection
 
@@ -144,6 +146,14 @@ class SqliteStore(SqlStore):
                 yield from cursor.execute("SELECT name, value FROM records WHERE kind = ? ORDER BY name", (kind,))
         except FAULTS as error:
             raise StoreError(f"{self._path}: {error}") from error
+
+    def copy_to(self, path: Path) -> None:
+        """Write a copy of the store as it is now into a file that is not there yet; writing goes on meanwhile."""
+        try:
+            with closing(self._connect()) as connection:
+                connection.execute("VACUUM INTO ?", (str(path),))
+        except FAULTS as error:
+            raise StoreError(f"{path}: {error}") from error
 
     def close(self) -> None:
         """Close the store."""

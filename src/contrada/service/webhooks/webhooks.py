@@ -75,25 +75,72 @@ class Webhooks:
         self._letters = DeadLetters(service)
         self._couriers: dict[DeliveryKey, Courier[WebhookTarget]] = {}
         self._locks: WeakValueDictionary[DeliveryKey, asyncio.Lock] = WeakValueDictionary()
+        self._followed: set[asyncio.Future[None]] = set()
         self._ticker: asyncio.Task[None] | None = None
 
     # --- life ---
 
     async def start(self) -> None:
         """Load the endpoints and begin to deliver."""
+        self._service.watch_records(ENDPOINT, self._note_endpoint)
+        self._service.watch_records(PROGRESS, self._note_progress)
+        await self._load()
+        self._ticker = asyncio.create_task(self._tick_for_ever())
+
+    async def _load(self) -> None:
         progress = {
             name: msgspec.msgpack.decode(value, type=Progress) for name, value in await self._service.records(PROGRESS)
         }
         for name, value in await self._service.records(ENDPOINT):
             key = DeliveryKey(*name.split("\0"))
             self._begin(key, msgspec.msgpack.decode(value, type=WebhookEndpoint), progress.get(name, Progress()))
-        self._ticker = asyncio.create_task(self._tick_for_ever())
+
+    async def set_active(self, is_active: bool) -> None:
+        """Begin to deliver, or leave deliveries to another server that follows the same log."""
+        if is_active == self._tools.is_active:
+            return
+        self._tools.is_active = is_active
+        if is_active:
+            await self._load()
+        else:
+            await asyncio.gather(*(courier.stop(CHANGE_GRACE) for courier in self._couriers.values()))
+
+    def _note_endpoint(self, name: str, value: bytes | None) -> None:
+        """Follow a change of an endpoint, of this server or another one."""
+        task = asyncio.ensure_future(self._follow(DeliveryKey(*name.split("\0"))))
+        self._followed.add(task)
+        task.add_done_callback(self._followed.discard)
+
+    async def _follow(self, key: DeliveryKey) -> None:
+        async with self._lock(key):
+            courier = self._couriers.get(key)
+            found, progress = [await self._record(kind, key) for kind in (ENDPOINT, PROGRESS)]
+            endpoint = None if found is None else msgspec.msgpack.decode(found, type=WebhookEndpoint)
+            if courier is not None and courier.target.endpoint == endpoint:
+                return
+            if courier is not None:
+                await courier.stop(CHANGE_GRACE)
+            if endpoint is None:
+                self._couriers.pop(key, None)
+            else:
+                known = Progress() if progress is None else msgspec.msgpack.decode(progress, type=Progress)
+                self._begin(key, endpoint, known)
+
+    async def _record(self, kind: str, key: DeliveryKey) -> bytes | None:
+        return dict(await self._service.record_page(kind, key.record, "", 1)).get(key.record)
+
+    def _note_progress(self, name: str, value: bytes | None) -> None:
+        courier = self._couriers.get(DeliveryKey(*name.split("\0")))
+        if courier is not None and value is not None and not self._tools.is_active:
+            courier.progress = msgspec.msgpack.decode(value, type=Progress)
 
     async def stop(self, grace: float = STOP_GRACE) -> None:
         """Finish the requests that run, within `grace` seconds, and note how far each endpoint is."""
         if self._ticker is not None:
             self._ticker.cancel()
         self.note_idle()
+        for task in self._followed:
+            task.cancel()
         await asyncio.gather(*(courier.stop(grace) for courier in self._couriers.values()))
         await self._sender.close()
 
@@ -256,6 +303,8 @@ class Webhooks:
 
     def _view(self, courier: Courier[WebhookTarget], secret: str | None = None) -> EndpointView:
         endpoint, key = courier.target.endpoint, courier.key
+        if not self._tools.is_active:
+            courier.configure(courier.target, courier.progress)  # which looks where it is now
         cursor = self._service.cursor(*key)
         return EndpointView(
             subscriber=key.subscriber,
