@@ -125,21 +125,34 @@ class EngineServer:
         """Ask the server to end."""
         self._end(signal.SIGTERM)
 
+    def pause(self) -> None:
+        """Stop the server without a word to its clients; `resume` lets it go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a server go on that was paused."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def _end(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
             self._process.wait(STARTING)
 
 
-def nats_server(place: Path, password: str | None = None) -> EngineServer:
+def nats_server(
+    place: Path, password: str | None = None, *, sync: str = "always", monitor_port: int | None = None
+) -> EngineServer:
     """Return a server of NATS with JetStream that writes to disk before it acknowledges; it is not started.
 
-    With a password it knows the user `ann` alone.
+    With a password it knows the user `ann` alone. `sync` is another interval between writes to disk.
     """
     port, config = free_port(), place / "nats.conf"
     config.write_text(
         f'listen: "127.0.0.1:{port}"\n'
-        f'jetstream {{ store_dir: "{place}/jetstream", sync_interval: always }}\n'
+        f'jetstream {{ store_dir: "{place}/jetstream", sync_interval: {sync} }}\n'
+        + ("" if monitor_port is None else f'http: "127.0.0.1:{monitor_port}"\n')
         + ("" if password is None else f'authorization {{ user: ann, password: "{password}" }}\n')
     )
     return EngineServer([str(nats_program()), "-c", str(config)], port, place / "nats.log")

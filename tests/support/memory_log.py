@@ -48,7 +48,7 @@ class MemoryEngine:
             if self.refuse > 0:
                 self.refuse -= 1
                 return SharedLogError("the engine refuses the append")
-            for _ in range(1 + (self.double > 0)):
+            for _ in range(1 + (self.double > 0) if records else 0):
                 self.units.append(LogUnit(self.trimmed + len(self.units) + 1, tuple(records)))
             self.double = max(0, self.double - 1)
             self.changed.notify_all()

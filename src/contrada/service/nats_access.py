@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nats.aio.client import Client
@@ -13,8 +14,13 @@ async def _ignore(error: Exception) -> None:
     """Say nothing: whoever uses the connection meets the error and counts it."""
 
 
-async def connect_nats(remote: Remote, timeout: float) -> Any:
-    """Return a connection; it ends with the first fault, and its user makes a new one."""
+async def connect_nats(remote: Remote, timeout: float, ended: Callable[[], object] | None = None) -> Any:
+    """Return a connection; it ends with the first fault, `ended` is called, and its user makes a new one."""
+
+    async def end() -> None:
+        if ended is not None:
+            ended()
+
     tls = remote.tls()
     access: dict[str, Any] = {} if tls is None else {"tls": tls}
     if remote.user is not None:
@@ -28,6 +34,7 @@ async def connect_nats(remote: Remote, timeout: float) -> Any:
         await client.connect(
             [f"{scheme}://{host}:{port}" for host, port in hosts],
             error_cb=_ignore,
+            closed_cb=end,
             allow_reconnect=False,
             connect_timeout=timeout,
             name="contrada",

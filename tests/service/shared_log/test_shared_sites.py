@@ -34,18 +34,20 @@ def test_a_client_reads_at_any_server_what_was_published_at_another(tmp_path):
                 for severity in range(6):
                     answer = await (north, south)[severity % 2].publish({"severity": severity})
                     assert (answer.status, answer.body["sequence"]) == (201, severity + 1), answer
-                got = await take(stream, 3)
-            assert [one["message"]["severity"] for one in got] == [3, 4, 5]
-            acknowledged = await west.ask("POST", "/subscribers/ann/ack", {"id": got[1]["id"]})
+                taken = await take(stream, 3)
+            assert [one["message"]["severity"] for one in taken] == [3, 4, 5]
+            acknowledged = await west.ask("POST", "/subscribers/ann/ack", {"id": taken[1]["id"]})
             assert acknowledged.status < 300
-            rest = await until(lambda: events(north, "ann", "?wait=0"))  # after what was acknowledged elsewhere
-            assert [one["id"] for one in rest] == [got[2]["id"]]
+            await until(lambda: _begins_with(north, taken[2]["id"]))  # after what was acknowledged elsewhere
             assert (await south.ask("DELETE", "/subscriptions/high")).status < 300
             assert (await north.publish({"severity": 9})).body["sequence"] == 7
-            assert (await west.ask("GET", "/subscriptions/high")).status in (404, 200)
             assert len(await events(north, "ann", "?wait=0&from=1")) == 3
 
     run(work())
+
+
+async def _begins_with(here, id):
+    return [one["id"] for one in await events(here, "ann", "?wait=0")] == [id]
 
 
 def test_keys_are_good_at_all_servers_and_end_at_all(tmp_path):

@@ -40,8 +40,11 @@ class SnapshotHead(NamedTuple):
 class SharedLog(Protocol):
     """A log in total order. Methods may be called from any thread but that of the log, and block their caller."""
 
-    notices: Sequence[str]  # what the operator should know, once it is open
     most_bytes: int  # of the key, head and value of one record; `append` packs several records as it likes
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What the operator should know, once the log is open."""
 
     def open(self) -> None:
         """Connect, create what is missing, and check that what is acknowledged is kept; SharedLogError says why not."""
