@@ -162,7 +162,7 @@ class RetentionSettings(Section, frozen=True):
         Count, Meta(description="bytes of messages that are kept; older ones go first (default 1 GiB)")
     ] = 1 << 30
     message_ids: Annotated[
-        int, Meta(ge=0, le=1 << 32, description="ids of messages that are remembered, to recognise a repeated message")
+        int, Meta(ge=0, le=1 << 32, description="latest messages whose ids are remembered, to recognise a repeated one")
     ] = 100_000
     track_expiry: Annotated[
         Seconds, Meta(description="seconds without a fix after which a tracked object is forgotten (default 1 day)")

@@ -142,3 +142,23 @@ def test_one_server_delivers_to_webhooks_and_another_goes_on_after_it(tmp_path):
 async def _has_acknowledged(here, sequence):
     view = (await here.ask("GET", "/subscribers/ann/webhooks/main")).body
     return view["acknowledged"] is not None and view["acknowledged"].startswith(f"{sequence}.")
+
+
+def test_metrics_tell_how_far_the_log_is_applied_and_who_delivers(tmp_path):
+    async def work():
+        engine = MemoryEngine()
+        async with sites(tmp_path, engine, 2) as found:
+            await found[0].subscribe("all", "ann", "depth > 0")
+            await found[1].publish({"depth": 1})
+            await until(lambda: _delivering(found, 1))
+            text = (await found[0].ask("GET", "/metrics")).body.decode()
+            position = float(text.partition("\ncontrada_log_position ")[2].partition("\n")[0])
+            assert 3 <= position <= engine.end()
+            assert "contrada_log_foreign_records_total 0.0" in text
+
+    run(work())
+
+
+async def _delivering(found, count):
+    texts = [(await here.ask("GET", "/metrics")).body.decode() for here in found]
+    return sum("\ncontrada_log_delivers 1.0" in text for text in texts) == count

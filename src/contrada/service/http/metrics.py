@@ -19,6 +19,7 @@ from contrada.service.engine import DURATIONS, Durations
 from contrada.service.links.links import Links
 from contrada.service.links.metrics import link_metrics
 from contrada.service.service import Service
+from contrada.service.shared_log.metrics import log_metrics
 from contrada.service.sinks import TopicSinks
 from contrada.service.sources import TopicSources
 from contrada.service.views import SubscriberView
@@ -92,6 +93,7 @@ class Metrics:
         linked = [] if service is None or links is None else list(link_metrics(service, links))
         found = [*self._counted(connections), *_served(service), *delivered, *linked, *_lags(subscribers, now)]
         found += [*_sunk(sinks), *_sourced(sources)]
+        found += [] if service is None else list(log_metrics(service.following))
         registry.register(_Snapshot(found))
         return generate_latest(self._registry) + generate_latest(registry)
 

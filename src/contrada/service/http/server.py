@@ -20,7 +20,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from contrada import __version__
 from contrada.collecting import freeze_live_objects
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, FormatError
 from contrada.service.access.addresses import AddressPolicy
 from contrada.service.access.open_streams import LOOK_SECONDS
 from contrada.service.http.application import Application
@@ -31,7 +31,7 @@ from contrada.service.http.warming import warm_kernels
 from contrada.service.links.configured import check_links, make_links
 from contrada.service.remotes import read_password
 from contrada.service.service import Retention, Service, ServiceLimits
-from contrada.service.settings import Settings
+from contrada.service.settings import Settings, SettingsError
 from contrada.service.shared_log.duties import DELIVERIES
 from contrada.service.shared_log.keeping import DutyKeeper
 from contrada.service.shared_log.opening import open_shared_log
@@ -71,14 +71,12 @@ def named_log(settings: Settings) -> SharedLog:
     """Return a client of the log that settings name."""
     assert settings.server.log is not None
     asked = settings.log
-    return open_shared_log(
-        settings.server.log,
-        user=asked.user,
-        password=read_password(asked.password_env, asked.password_file),
-        ca_file=asked.ca_file,
-        monitor=asked.monitor,
-        trust=asked.trust,
-    )
+    password = read_password(asked.password_env, asked.password_file)
+    access: dict[str, Any] = {"user": asked.user, "password": password, "ca_file": asked.ca_file}
+    try:
+        return open_shared_log(settings.server.log, **access, monitor=asked.monitor, trust=asked.trust)
+    except FormatError as error:
+        raise SettingsError(f"server.log: {error}") from error
 
 
 @contextmanager
@@ -323,17 +321,25 @@ class ServerRun:
             service = make_service(settings, await asyncio.to_thread(self._open_store, settings), steady)
         else:
             self.context.stage = "following the log"
-            shared = self._open_log(settings)
-            try:
-                store = await asyncio.to_thread(follow, settings, shared)
-            except BaseException:
-                await asyncio.to_thread(shared.close)
-                raise
-            for notice in shared.notices:
-                self._say(notice)
-            service = make_service(settings, store, steady, shared)
+            return await self._follow(self._open_log(settings))
         await service.start()
         return service
+
+    async def _follow(self, shared: SharedLog) -> Service:
+        """Return a service that follows a log; the log is closed if that fails."""
+        store: MessageStore | None = None
+        try:
+            store = await asyncio.to_thread(follow, self.settings, shared)
+            for notice in shared.notices:
+                self._say(notice)
+            service = make_service(self.settings, store, self.context.gate.steady, shared)
+            await service.start()
+            return service
+        except BaseException:
+            await asyncio.to_thread(shared.close)
+            if store is not None:
+                store.close()
+            raise
 
     async def _set_active(self, is_active: bool) -> None:
         """Begin to deliver to webhooks and sinks and to read sources, or leave that to another server."""

@@ -30,6 +30,21 @@ class Following:
         """What tells this run of the server from all others."""
         return self._engine.origin
 
+    @property
+    def position(self) -> int:
+        """The position up to which the log is applied."""
+        return self._engine.core.place.position
+
+    @property
+    def rematched(self) -> int:
+        """The number of messages that were matched again, because the table had changed before they came."""
+        return self._engine.core.rematched
+
+    @property
+    def foreign(self) -> int:
+        """The number of records that no server wrote."""
+        return self._engine.foreign
+
     async def agree(self, terms: Terms) -> None:
         """Apply what the log holds now; raise SharedLogError unless the other servers have the same settings."""
         agreed: Terms = await self._do(SetTerms(terms))
