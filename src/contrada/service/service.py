@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -34,6 +34,7 @@ from contrada.service.feeds import EventReader, Feeds
 from contrada.service.intake import Post
 from contrada.service.links.link_state import BACKLOG_BYTES, LinkEnd, LinkFrame, LinkState
 from contrada.service.links.naming import broker_name
+from contrada.service.links.payloads import frame_slices
 from contrada.service.memory import release_free_memory
 from contrada.service.shared_log.duties import SharedTick, Terms
 from contrada.service.shared_log.following import Following
@@ -51,8 +52,10 @@ from contrada.service.views import SubscriberView, SubscriptionView
 SNAPSHOT_PARTS = 8  # of a snapshot of tracked objects in one transaction
 TICK_SECONDS = 1.0  # between looks at expiry, retention and acknowledgements
 DAY = 86_400_000  # milliseconds
+FRAME_BYTES = 200  # at most, that a subscription or record of a command takes besides its texts
 
 C = TypeVar("C", bound=Core)
+T = TypeVar("T")
 StoreRecord: TypeAlias = tuple[str, str, bytes | None]  # kind, name, and value or None to delete
 
 
@@ -103,7 +106,8 @@ class Service:
         name: str | None = None,
         log: SharedLog | None = None,
     ) -> None:
-        self._log, self._following = log, cast("Following | None", None)
+        self._log = log
+        self._following: Following | None = None
         self._store, self._retention, self._limits, self._clock = store, retention, limits, clock
         self._tables = None if tables is None else TableFiles(tables)
         self._places = FeedPlaces()
@@ -299,7 +303,7 @@ class Service:
             begun = await self.do(partial(_begin_snapshot, key))
             records = iter(() if begun is None else begun.records())
             while part := list(islice(records, SNAPSHOT_PARTS)):
-                await self.do(partial(_write_here, part))
+                await self.write_here(part)
             if begun is not None:
                 await self.do(partial(_complete_snapshot, core, begun))
 
@@ -412,8 +416,9 @@ class Service:
         self, tenant: str, subscriptions: Sequence[tuple[str, NewSubscription]]
     ) -> list[Definition | ContradaError]:
         """Add or replace subscriptions; the answer has a Definition or an error for each."""
-        found: list[Definition | ContradaError] = await self.do(PutSubscriptions(tenant, list(subscriptions)))
-        return found
+        parts = self._portions(subscriptions, lambda one: len(one[0]) + len(str(one[1].filter)))
+        found = await asyncio.gather(*(self.do(PutSubscriptions(tenant, part)) for part in parts))
+        return [one for part in found for one in part]
 
     async def set_paused(self, tenant: str, key: str, is_paused: bool) -> Definition:
         """Pause or resume a subscription; a resumed one applies from the next message on."""
@@ -556,8 +561,19 @@ class Service:
 
     async def write_records(self, records: Iterable[StoreRecord], is_new: bool = False) -> bool:
         """Make records durable; with `is_new` only if the first is not there yet. Return whether they were written."""
-        is_written: bool = await self.do(WriteRecords(list(records), is_new))
-        return is_written
+        parts = self._portions(list(records), lambda one: len(one[1]) + len(one[2] or b""))
+        return all(await asyncio.gather(*(self.do(WriteRecords(part, is_new)) for part in parts)))
+
+    async def write_here(self, records: list[StoreRecord]) -> None:
+        """Make records durable that concern this server alone, also if it shares a log with others."""
+        await self.do(lambda core, change: change.records.extend(records))
+
+    def _portions(self, items: Sequence[T], size: Callable[[T], int]) -> list[list[T]]:
+        """Return items in parts that fit into a record of a shared log; all together without one."""
+        if self._log is None:
+            return [list(items)]
+        slices = frame_slices([size(item) + FRAME_BYTES for item in items], self._log.most_bytes // 2)
+        return [list(items[start:stop]) for start, stop in slices]
 
     def watch_records(self, kind: str, changed: Callable[[str, bytes | None], None]) -> None:
         """Let `changed` hear of records of a kind that servers of a shared log write: names, and values or None."""
@@ -571,10 +587,6 @@ class Service:
     async def record_page(self, kind: str, prefix: str, after: str, limit: int) -> list[tuple[str, bytes]]:
         """Return up to `limit` records whose names begin with `prefix` and come after `after`, by rising name."""
         return await asyncio.to_thread(self._store.page, kind, prefix, after, limit)
-
-
-def _write_here(records: list[StoreRecord], core: Core, change: StoreChange) -> None:
-    change.records += records
 
 
 def _begin_snapshot(key: GroupKey, core: Core, change: StoreChange) -> BegunSnapshot | None:

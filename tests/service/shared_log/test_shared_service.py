@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, LimitError
 from contrada.service.core import NewSubscription
 from contrada.service.cursors import Position
 from contrada.service.feeds import Reset
@@ -274,5 +274,25 @@ def test_servers_with_other_settings_are_refused(tmp_path):
             with pytest.raises(SharedLogError, match="message_ids=5"):
                 await other.start()
             await other.stop()
+
+    run(work())
+
+
+def test_what_does_not_fit_into_one_record_is_written_as_several_or_refused(tmp_path):
+    async def work():
+        engine = MemoryEngine(most_bytes=4_000)
+        async with servers(tmp_path, engine, 2) as (north, south):
+            many = [(f"k{number}", NewSubscription("ann", f"severity >= {number}")) for number in range(500)]
+            answers = await north.put_many("t", many)
+            assert [answer.number for answer in answers] == list(range(1, 501))
+            records = [("letter", f"{number:03}", bytes(1_000)) for number in range(20)]
+            assert await north.write_records(records)
+            await caught_up([north, south])
+            assert [name for name, _ in await south.records("letter")] == [name for _, name, _ in records]
+            with pytest.raises(LimitError, match="4,000 at most"):
+                await north.put("t", "large", NewSubscription("ann", f"text = '{'x' * 5_000}'"))
+            refused = await north.publish("t", post({"severity": 1}, {"text": "x" * 5_000}, {"severity": 2}))
+            assert (refused.first, refused.last, [one.row for one in refused.rejected]) == (1, 2, [1])
+            assert "4,000 at most" in refused.rejected[0].reason
 
     run(work())

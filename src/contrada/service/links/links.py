@@ -73,7 +73,7 @@ class Links:
         service, plan = self._service, self._plan
         service.carry_by(self._carry)
         with suppress(ContradaError):  # a store that takes nothing now is asked again at the next start
-            await service.write_records([(NAME, "", service.name.encode())])
+            await service.write_here([(NAME, "", service.name.encode())])
         if plan.expected and await service.do(partial(_expect, plan)):
             self._tasks.append(asyncio.create_task(self._stop_waiting()))
         self._tasks += [asyncio.create_task(caller.run()) for caller in self._callers]
@@ -97,6 +97,8 @@ class Links:
 
     async def hold(self, connection: LinkConnection) -> str:
         """Serve a connection until it ends; return why. Raise LinkError if there is a better one."""
+        if self._service.following is not None:
+            raise LinkError("servers that share a log have no links")
         peer = connection.peer
         place = peer.tenant, peer.neighbour
         old = self._open.get(place)

@@ -249,9 +249,7 @@ class SharedEngine:
             record = message_record(head, body)
             if (size := record_bytes(record)) > self.log.most_bytes:
                 self._count -= 1
-                posted[post].note(
-                    row, f"the message takes {size:,} bytes in the log, which takes {self.log.most_bytes:,}"
-                )
+                posted[post].note(row, _too_large(size, self.log.most_bytes))
                 continue
             posted[post].left += 1
             self._waiting[self._count] = posted[post], row
