@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from msgspec import structs
 
 from contrada.broker.broker import Broker
 from contrada.broker.effects import CloseLink, Deliver, Effect, Persist, Refused, RejectedMessages, Send
+from contrada.broker.messages import Messages
 from contrada.broker.record_bytes import record_bytes
 from contrada.broker.routing import ClientMatches
 from contrada.broker.wire import travels
@@ -33,6 +35,7 @@ from contrada.service.store.message_store import MessageStore, StoreChange, Stor
 from contrada.service.subscriber_retention import SubscriberRetentions
 from contrada.service.table_files import TableFiles
 from contrada.service.tracks.asking import TrackAsked
+from contrada.service.tracks.followed import FOLLOWER, FollowedAttributes, followed_filter, followed_key
 from contrada.service.tracks.groups import MatchedPart, ObjectNews
 from contrada.service.tracks.journal import SNAPSHOT_AFTER
 from contrada.service.tracks.trackers import Trackers
@@ -118,6 +121,7 @@ class Core:
         self._brokers = restored_brokers(store, max(window, 1), tables, name, self.links)
         self._reader = BodyReader(vertices=vertices)
         self.trackers = Trackers.load(store, track_expiry, track_log)
+        self._followed = FollowedAttributes.load(store)
 
     def now(self) -> int:
         """Return the time in milliseconds; it never falls, whatever the clock does."""
@@ -269,6 +273,8 @@ class Core:
             effects = broker.publish(part, ids[start:stop], payloads=payloads[start:stop])
             for effect in effects:
                 if isinstance(effect, Deliver):
+                    if effect.client != CLIENT:
+                        continue
                     for row, numbers in zip(effect.rows, effect.keys, strict=True):
                         keys[rows[effect.batch.ids[row]]] = list(numbers)
                 elif isinstance(effect, RejectedMessages):
@@ -311,6 +317,7 @@ class Core:
         if asked.track is not None and watch is not None and not asked.is_paused:
             told = self.trackers.watch(tenant, number, asked.track, watch, self.now(), change)
             self._tell(tenant, told, change)
+        self.follow_objects(tenant, change)
         created = self.now() if old is None else old.created
         definition = Definition(
             *(number, asked.subscriber, self.last + 1, created, asked.on, asked.expires, asked.is_paused, asked.track)
@@ -325,6 +332,7 @@ class Core:
         if not definition.is_paused:
             self.apply(tenant, self.open_broker(tenant).unsubscribe(definition.number), change)
         self._tell(tenant, self.trackers.unwatch(definition.number, self.now(), reason, change), change)
+        self.follow_objects(tenant, change)
         return self.catalog.remove(tenant, key, self.last, change)
 
     def expire(self, change: StoreChange) -> None:
@@ -448,18 +456,33 @@ class Core:
 
     def apply(self, tenant: str, effects: Iterable[Effect], change: StoreChange) -> None:
         """Do what a broker asks for: records go into `change`, frames wait for its commit, messages into the log."""
+        delivered: dict[int, list[Deliver]] = {}  # by batch
         for effect in effects:
             match effect:
                 case Persist():
                     self._note(tenant, effect, change)
                 case Deliver():
-                    self._take_delivered(tenant, effect, change)
+                    delivered.setdefault(id(effect.batch), []).append(effect)
                 case Send() | CloseLink():
                     self.links.add(tenant, effect)
                 case RejectedMessages():
                     self.links.note_rejected(tenant, effect)
                 case Refused():
                     self.links.note_refused(tenant, effect)
+        for own in delivered.values():
+            self._take_delivered(tenant, own, change)
+
+    def follow_objects(self, tenant: str, change: StoreChange) -> None:
+        """Let neighbours send all messages about tracked objects, also those that match nothing."""
+        broker, followed = self._brokers.get(tenant), self._followed.of(tenant)
+        if broker is None:
+            return
+        wanted = set() if broker.is_alone else self.trackers.attributes(tenant)
+        for name in sorted(wanted ^ followed):
+            key, is_new = followed_key(name), name in wanted
+            effects = broker.subscribe(FOLLOWER, key, followed_filter(name)) if is_new else broker.unsubscribe(key)
+            self.apply(tenant, effects, change)
+            self._followed.put(tenant, name, is_new, change)
 
     def bound_backlogs(self, tenant: str, change: StoreChange) -> None:
         """Drop old messages for neighbours that have too many waiting."""
@@ -469,17 +492,34 @@ class Core:
             self.apply(tenant, broker.shed(neighbour), change)
             self.links.dropped += broker.dropped - before
 
-    def _take_delivered(self, tenant: str, delivered: Deliver, change: StoreChange) -> None:
-        """Log the messages of a neighbour that somebody here asked for, unless they are in the log already."""
-        at, batch = self.now(), delivered.batch
-        for row, numbers in zip(delivered.rows, delivered.keys, strict=True):
-            id, payload = batch.ids[row], read_payload(batch.payloads[row]) if batch.payloads else None
-            if payload is None:
-                self.links.rejected += 1
-            elif self._recent.get(tenant, id) is None:
+    def _take_delivered(self, tenant: str, delivered: Sequence[Deliver], change: StoreChange) -> None:
+        """Log the messages of a neighbour's batch that concern somebody here, unless they are in the log already."""
+        at, batch = self.now(), delivered[0].batch
+        numbers: dict[int, list[Any]] = {}
+        for deliver in delivered:
+            for row, keys in zip(deliver.rows, deliver.keys, strict=True):
+                numbers.setdefault(row, []).extend(keys if deliver.client == CLIENT else ())
+        rows = [row for row in sorted(numbers) if self._recent.get(tenant, batch.ids[row]) is None]
+        payloads = [read_payload(batch.payloads[row]) if batch.payloads else None for row in rows]
+        self.links.rejected += payloads.count(None)
+        good = [(row, payload) for row, payload in zip(rows, payloads, strict=True) if payload is not None]
+        tracked = self._follow(tenant, batch, [row for row, _ in good], numbers)
+        for place, (row, payload) in enumerate(good):
+            wanted, events = self.trackers.plain(numbers[row]), tracked.get(place, ())
+            if wanted or events:
                 self.links.received += 1
-                wanted = self.trackers.plain(sorted(map(int, numbers)))  # objects are followed where they are published
-                self._logged.append(self._log(tenant, id, payload, wanted, (), at, change))
+                self._logged.append(self._log(tenant, batch.ids[row], payload, wanted, events, at, change))
+
+    def _follow(
+        self, tenant: str, batch: Messages, rows: list[int], numbers: Mapping[int, list[Any]]
+    ) -> dict[int, list[TrackedEvent]]:
+        """Return the events that messages of a neighbour make of tracked objects, by place in `rows`."""
+        if not (rows and self.trackers.watches(tenant)):
+            return {}
+        columns = batch.chosen(np.array(rows)).columns
+        messages = columns if isinstance(columns, list) else pa.Table.from_batches([columns])
+        part = MatchedPart(messages, list(range(len(rows))), [numbers[row] for row in rows], [])
+        return self.trackers.apply(tenant, [part], self.now())
 
     def _note(self, tenant: str, effect: Persist, change: StoreChange) -> None:
         """Note the records of a broker."""

@@ -47,6 +47,39 @@ def test_messages_cross_links_as_they_were_published(tmp_path):
     run(work())
 
 
+def test_tracked_objects_are_followed_across_links_and_no_more_when_nobody_tracks(tmp_path):
+    async def work():
+        async with (
+            broker(tmp_path, "north") as north, broker(tmp_path, "middle", north) as middle,
+            broker(tmp_path, "south", middle) as south,
+        ):  # fmt: skip
+            box = "S_INTERSECTS(geometry, BBOX(0, 0, 4, 4)) AND speed > 1"
+            tracked = {"track": "id", "on": ["enter", "exit", "change"]}
+            assert (await south.subscribe("box", "ann", box, **tracked)).status == 201
+            await until_settled(north, middle, south)
+            moves = [(9, 9), (1, 1), (2, 2), (4, 2), (7, 7), (3, 3)]
+            for number, (x, y) in enumerate(moves):
+                await (north, middle, south)[number % 3].publish(feature(x, y, id="bus", speed=5))
+                await until_settled(north, middle, south)
+            await north.publish(feature(3, 3, id="bus", speed=0), feature(1, 1, speed=9))  # too slow; no object
+            await until_settled(north, middle, south)
+            found = await events(south, "ann")
+            kinds = [(one["track"]["kind"], one["track"]["before"], one["track"]["after"]) for one in found]
+            assert kinds == [
+                ("enter", "disjoint", "inside"), ("change", "inside", "meets"), ("exit", "meets", "disjoint"),
+                ("enter", "disjoint", "inside"), ("exit", "inside", "inside"),
+            ]  # fmt: skip
+            assert (await south.ask("DELETE", "/subscriptions/box")).status < 300
+            await until_settled(north, middle, south)
+            before = south.server.context.service.newest
+            await north.publish(feature(1, 1, id="bus", speed=5))
+            await until_settled(north, middle, south)
+            assert south.server.context.service.newest == before
+            assert (await links_of(north))["middle"]["takes"] == 0
+
+    run(work())
+
+
 MESSAGES = [
     {"depth": 4}, {"depth": 4.5, "name": "Arno"}, {"depth": "4"}, {"depth": 2**60}, {"depth": 10**30}, {"depth": None},
     {"depth": [1]}, {"depth": True}, {"name": "\ud800"}, {"\ud800": 1}, {"name": "\0"}, {}, feature(1, 1, depth=4),
@@ -93,7 +126,7 @@ def test_messages_of_every_kind_match_over_links_as_they_do_at_one_broker(tmp_pa
     run(work())
 
 
-def test_objects_are_followed_where_they_are_published(tmp_path):
+def test_objects_that_are_published_at_a_neighbour_are_followed_beside_plain_matches(tmp_path):
     async def work():
         async with broker(tmp_path, "north") as north, broker(tmp_path, "south", north) as south:
             asked = {"subscriber": "ann", "filter": "S_INTERSECTS(geometry, BBOX(0, 0, 4, 4))"}
@@ -106,7 +139,9 @@ def test_objects_are_followed_where_they_are_published(tmp_path):
             await until_settled(north, south)
             found = await events(north, "ann", "?wait=0&from=oldest")
             assert [(one["key"], one["track"]["kind"]) for one in found] == [("depot", "enter"), ("depot", "exit")]
-            assert [one["key"] for one in await events(south, "ann", "?wait=0&from=oldest")] == ["all", "all"]
+            found = await events(south, "ann", "?wait=0&from=oldest")
+            assert [one["key"] for one in found] == ["depot", "all", "all", "depot"]
+            assert [one["track"]["kind"] for one in found if "track" in one] == ["enter", "exit"]
 
     run(work())
 

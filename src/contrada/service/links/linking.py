@@ -22,6 +22,7 @@ def link_up(core: Core, change: StoreChange, tenant: str, neighbour: str, connec
     """A connection to a neighbour is there."""
     core.links.connections[tenant, neighbour] = connection
     core.apply(tenant, core.open_broker(tenant).link_up(neighbour), change)
+    core.follow_objects(tenant, change)
 
 
 def receive(core: Core, change: StoreChange, tenant: str, neighbour: str, connection: Any, data: bytes) -> None:
@@ -30,6 +31,7 @@ def receive(core: Core, change: StoreChange, tenant: str, neighbour: str, connec
         raise LinkError("another connection has taken the place of this one")
     core.apply(tenant, core.open_broker(tenant).receive(neighbour, data), change)
     core.bound_backlogs(tenant, change)
+    core.follow_objects(tenant, change)  # the neighbour may have ended the last link
 
 
 def link_down(core: Core, change: StoreChange, tenant: str, neighbour: str, connection: Any) -> None:
@@ -47,6 +49,7 @@ def unlink(core: Core, change: StoreChange, tenant: str, neighbour: str) -> None
     if broker is None:
         raise UnknownKeyError(f"tenant {tenant!r:.80} has no link to {neighbour!r:.80}")
     core.apply(tenant, broker.unlink(neighbour), change)
+    core.follow_objects(tenant, change)
 
 
 def expect(core: Core, change: StoreChange, tenant: str, neighbours: Collection[str]) -> tuple[str, ...]:

@@ -75,6 +75,10 @@ class Trackers:
         """Return True if a subscription of a tenant is tracked."""
         return tenant in self._by_tenant
 
+    def attributes(self, tenant: str) -> set[str]:
+        """Return the tracking attributes of the subscriptions of a tenant."""
+        return {journal.group.key.track for journal in self._by_tenant.get(tenant, ())}
+
     def plain(self, numbers: Iterable[int]) -> list[int]:
         """Return the numbers of subscriptions that are not tracked, rising."""
         return sorted(number for number in numbers if number not in self._of)
