@@ -36,6 +36,8 @@ async def connect_nats(remote: Remote, timeout: float, ended: Callable[[], objec
             error_cb=_ignore,
             closed_cb=end,
             allow_reconnect=False,
+            max_reconnect_attempts=1,  # each server is tried twice before the attempt fails
+            reconnect_time_wait=0.02,
             connect_timeout=timeout,
             name="contrada",
             **access,

@@ -14,6 +14,8 @@ from memory_log import MemoryEngine
 class MemoryEngines:
     """Logs in memory, by name."""
 
+    kills = 3  # in one test
+
     def __init__(self):
         self._engines = {}
 
@@ -33,8 +35,8 @@ class MemoryEngines:
 class ServerEngines:
     """Logs of a server."""
 
-    def __init__(self, url, server):
-        self._url, self._server = url, server
+    def __init__(self, url, server, kills):
+        self._url, self.kills = url, kills
         self.kill, self.start = server.kill, server.start
 
     def log(self, name, **options):
@@ -57,9 +59,12 @@ def nats(tmp_path_factory):
 def kafka(tmp_path_factory):
     pytest.importorskip("aiokafka")
     try:
-        server = kafka_broker.Broker(kafka_broker.broker_jars(), tmp_path_factory.mktemp("kafka"), partitions=1)
+        jars = kafka_broker.broker_jars()
     except kafka_broker.UnavailableError as error:
         pytest.skip(str(error))
+    # A broker that is started again waits until the one that was killed counts as gone.
+    times = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+    server = kafka_broker.Broker(jars, tmp_path_factory.mktemp("kafka"), partitions=1, **times)
     server.start()
     yield server
     server.kill()
@@ -71,7 +76,7 @@ def engines(request):
         return MemoryEngines()
     server = request.getfixturevalue(request.param)
     address = server.address if request.param == "kafka" else f"127.0.0.1:{server.port}"
-    return ServerEngines(f"{request.param}://{address}", server)
+    return ServerEngines(f"{request.param}://{address}", server, 1 if request.param == "kafka" else 5)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import msgspec
 
 from contrada.errors import ContradaError
 from contrada.service.remotes import Remote
-from contrada.service.shared_log.log_thread import LogThread, ThreadEndedError
+from contrada.service.shared_log.log_thread import LogThread, ThreadEndedError, cancelled
 from contrada.service.shared_log.outbox import CLOSED, Outbox
 from contrada.service.shared_log.shared_log import LogRecord, LogUnit, SharedLogError, SnapshotHead
 
@@ -119,12 +119,12 @@ class EngineLog(ABC):
         """Connect, create what is missing, check that it is durable."""
         self._thread.start()
         try:
-            self._outbox.most_bytes = self._call(self._open())
+            self._outbox.open(self._call(self._open()))
+            self._call(self._begin())
         except BaseException:
             self.close()
             raise
         self.most_bytes = self._outbox.most_bytes - self.record_bytes
-        self._call(self._begin())
 
     async def _begin(self) -> None:
         self._tasks = [asyncio.create_task(work) for work in (self._watch(), *self._work())]
@@ -274,4 +274,5 @@ class EngineLog(ABC):
 
     async def _close(self) -> None:
         self._outbox.close()
+        await cancelled(self._tasks)
         await self._disconnect()

@@ -141,9 +141,11 @@ class KafkaLog(EngineLog):
         try:
             with _no_stray_cancelling():
                 await consumer.start()
-            if partition is not None:
-                consumer.assign([partition])
-                consumer.seek(partition, offset)
+                if partition is not None:
+                    # This connects to the leader. A consumer that is stopped while it connects to fetch leaks a socket.
+                    await consumer.beginning_offsets([partition])
+                    consumer.assign([partition])
+                    consumer.seek(partition, offset)
         except BaseException:
             await _closed(consumer.stop())
             raise

@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
+CLOSING_SECONDS = 0.02  # in which sockets that were closed end
+
 T = TypeVar("T")
 
 
@@ -20,8 +22,8 @@ class LogThread:
     """Runs coroutines for callers of other threads, and functions that block for coroutines."""
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._running = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._loop: asyncio.AbstractEventLoop
+        self._running = threading.Thread(target=lambda: self._loop.run_forever(), name=name, daemon=True)
         self._blocking = threading.Thread(target=self._block, name=f"{name}, blocking", daemon=True)
         self._work: queue.SimpleQueue[tuple[Callable[[], None], asyncio.Future[None]] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # so that nothing is given to a loop that ends
@@ -29,6 +31,7 @@ class LogThread:
 
     def start(self) -> None:
         """Start both threads."""
+        self._loop = asyncio.new_event_loop()
         self._is_open = True
         self._running.start()
         self._blocking.start()
@@ -64,7 +67,7 @@ class LogThread:
             self.post(_settle, ended)
 
     def stop(self, ending: Coroutine[Any, Any, None], seconds: float) -> None:
-        """Cancel what runs, run a last coroutine, and end both threads; a second call does nothing.
+        """Run a last coroutine, cancel what still runs, and end both threads; a second call does nothing.
 
         A function that blocks is waited for, for as many seconds at most.
         """
@@ -83,10 +86,10 @@ class LogThread:
         self._loop.close()
 
     async def _end(self, ending: Coroutine[Any, Any, None]) -> None:
-        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        await cancelled(tasks)
         await ending
+        await cancelled([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
         await self._loop.shutdown_asyncgens()
+        await asyncio.sleep(CLOSING_SECONDS)
 
 
 async def cancelled(tasks: list[asyncio.Task[Any]]) -> None:

@@ -101,7 +101,8 @@ class NatsLog(EngineLog):
 
     async def _connect(self) -> JetStream:
         self._lost.clear()
-        connection = await connect_nats(self._remote, self._timeout, self._lost.set)
+        async with asyncio.timeout(2 * self._timeout):
+            connection = await connect_nats(self._remote, self._timeout, self._lost.set)
         self._jetstream = JetStream(connection, self._timeout)
         self._connected.set()
         return self._jetstream
@@ -257,9 +258,14 @@ class NatsLog(EngineLog):
                 try:
                     await reader.open(self._after)
                     while True:
-                        await self._hand(self._units(await reader.next()))
+                        messages = await reader.next()
+                        units = self._units(messages)
+                        await self._hand(units)
+                        if len(units) < len(messages):
+                            raise StreamBreakError(f"position {self._after + 1} did not come")
                 except StreamBreakError:
                     await reader.close()
+                    await asyncio.sleep(FIRST_WAIT)
         except LogBrokenError as error:
             self._broken = str(error)
         await asyncio.Event().wait()
@@ -271,9 +277,14 @@ class NatsLog(EngineLog):
             raise LogBrokenError(f"position {at} is missing in the log")
 
     def _units(self, messages: Sequence[StreamMessage]) -> list[LogUnit]:
-        if [one.sequence for one in messages] != list(range(self._after + 1, self._after + 1 + len(messages))):
-            raise StreamBreakError(f"position {self._after + 1} did not come")
-        return [LogUnit(one.sequence, _records(one.data)) for one in messages]
+        """Return the units of messages as far as they follow the last one without a gap."""
+        at, units = self._after, list[LogUnit]()
+        for message in messages:
+            at += 1
+            if message.sequence != at:
+                break
+            units.append(LogUnit(at, _records(message.data)))
+        return units
 
     async def _store(self, kind: str, payload: bytes, id: str) -> int:
         headers = {"Nats-Msg-Id": id, "Nats-Expected-Stream": self._snapshots}

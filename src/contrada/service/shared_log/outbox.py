@@ -76,12 +76,16 @@ class Outbox:
 
     def __init__(self, thread: LogThread, patience: float, extra: int) -> None:
         self._thread, self._patience, self._extra = thread, patience, extra
-        self.most_bytes = 0  # of a batch; known once the engine is reached
+        self.most_bytes = 0  # of a batch
         self._lock = threading.Lock()
         self._waiting: deque[LogPiece] = deque()
         self._open: deque[PendingAppend] = deque()
         self._ready = asyncio.Event()
-        self._is_closed = False
+        self._is_closed = True
+
+    def open(self, most_bytes: int) -> None:
+        """Take appends; a batch has at most as many bytes."""
+        self.most_bytes, self._is_closed = most_bytes, False
 
     def put(self, records: Sequence[LogRecord], done: Callable[[SharedLogError | None], None]) -> None:
         """Queue an append; a record that is too large makes it fail at once. Callable from any thread."""
