@@ -59,7 +59,8 @@ def post(*messages):
 async def caught_up(services):
     """Wait until all servers have applied the same."""
     for _ in range(1_000):
-        if len({service.newest for service in services}) == 1 and not any(service.waiting for service in services):
+        places = {(service.newest, service.following.position) for service in services}
+        if len(places) == 1 and not any(service.waiting for service in services):
             return
         await asyncio.sleep(0.01)
     raise AssertionError([service.newest for service in services])
