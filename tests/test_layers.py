@@ -67,6 +67,7 @@ FOREIGN = {
 }
 FOLDERS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 MODULES = sorted(PACKAGE.rglob("*.py"))
+INNER = {path.stem for path in PACKAGE.iterdir()} - {"__init__"}
 
 
 def relative(path: Path) -> str:
@@ -94,8 +95,7 @@ def imported_modules(path: Path) -> Iterator[str]:
 def imported_folders(path: Path) -> set[str]:
     """Our folders and top-level modules that a file imports; `contrada` stands for the public names."""
     ours = [name.split(".") for name in imported_modules(path) if name.split(".")[0] == "contrada"]
-    inner = {path.stem for path in PACKAGE.iterdir()} - {"__init__"}
-    return {parts[1] if len(parts) > 1 and parts[1] in inner else "contrada" for parts in ours}
+    return {parts[1] if len(parts) > 1 and parts[1] in INNER else "contrada" for parts in ours}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

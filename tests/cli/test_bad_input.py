@@ -67,7 +67,7 @@ def bad_files(folder, case):
     """A file of every kind under some suffixes, and what is no file; two of their names are what plots read.
 
     With full effort every kind is tried without a suffix and as lines of JSON, else with one of the two; and three
-    kinds under each of the other suffixes, else one. Without full effort every other of these files is tried.
+    kinds under each of the other suffixes, else one. Without full effort every fourth of these files is tried.
     """
     yield folder / "missing.ndjson"
     for name in ("directory.ndjson", "directory", "directory.parquet"):
@@ -85,7 +85,7 @@ def bad_files(folder, case):
     if not FULL:
         named = [(kind, plain[(k // 2 + case) % 2]) for k, kind in enumerate(RUBBISH)]
         named += [(any_name[(k + case) % 3], suffix) for k, suffix in enumerate(SUFFIXES[1:])]
-        named = named[case % 2 :: 2]
+        named = named[case % 4 :: 4]
     for kind, suffix in named:
         inner = folder / f"{kind} {suffix or 'none'}"
         inner.mkdir()

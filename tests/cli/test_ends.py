@@ -128,7 +128,7 @@ def test_a_swallowed_interrupt_comes_again():
     [
         ("matplotlib", "experiments", "overlay show"), slow("matplotlib", "experiments", "overlay evaluate"),
         slow("matplotlib", "experiments", "experiment cover-figures"),
-        slow("matplotlib", "experiments", "experiment run"), ("pyspark", "spark", "stream"),
+        slow("matplotlib", "experiments", "experiment run"), slow("pyspark", "spark", "stream"),
         slow("pyspark", "spark", "ingest"), slow("pyspark", "spark", "demo"), ("pyspark", "spark", "match"),
     ],
 )  # fmt: skip

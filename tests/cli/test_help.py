@@ -10,6 +10,7 @@ from console import contrada
 from contrada.cli import check, demo, ingest, match, overlay, overlay_peer, simplify, stream
 from contrada.cli.main import app
 from contrada.cli.pages import escaped
+from effort import slow
 
 TEXTS = {
     "match": match.__doc__, "stream": stream.__doc__, "check": check.__doc__, "simplify": simplify.__doc__,
@@ -39,7 +40,7 @@ def words(text):
     return re.sub(r"[│╭╮╰╯─\s]+", "", text)
 
 
-@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("width", [80, slow(200)])
 @pytest.mark.parametrize("path", [*GROUPS, *COMMANDS])
 def test_pages(path, width):
     """The page has every word of the command's text, and every option."""

@@ -120,3 +120,64 @@ def test_rows_of_csv(client, mark, tmp_path):
     file.write_text(f"key,subscriber,filter\n{mark}a,ann,n > 1\n{mark}b,ann,\"name = 'x, y'\"\n")
     contrada("sync", file, "--prefix", mark, code=0)
     assert kept(client, mark) == {"a": "n > 1", "b": "name = 'x, y'"}
+
+
+FENCE = "S_WITHIN(geometry, BBOX(0, 0, 1, 1))"
+
+
+def test_tracked_subscriptions_are_compared_and_sent(client, mark, tmp_path):
+    tracked = {"filter": FENCE, "subscriber": "ann", "track": "bus"}
+    rows = [
+        {"key": f"{mark}a", **tracked, "on": ["exit", {"dwell": "5m"}], "exit_buffer": 0.5, "exit_after": "90s"},
+        {"key": f"{mark}b", **tracked, "time": "at", "first": "silent", "late": "arrival"},
+        {"key": f"{mark}c", "filter": "n > 1", "time": "of no meaning here", "on": "match"},
+    ]
+    file = write_lines(tmp_path / "rows.ndjson", rows)
+    assert contrada("sync", file, "--prefix", mark, code=0).stdout.count("+ ") == 3
+    a, b, c = client.list(prefix=mark)
+    assert (a.track, a.on, a.exit_buffer) == ("bus", ["exit", {"dwell": "5m"}], 0.5)
+    assert (b.on, b.time, b.first, b.late) == (["enter", "exit"], "at", "silent", "arrival")
+    assert (c.track, c.on) == (None, "match")
+    rows[0] |= {"on": [{"dwell": 300}, "exit"], "exit_after": "1m30s"}  # the same in other words
+    rows[1] |= {"on": ["exit", "enter"], "exit_buffer": 0}
+    write_lines(file, rows)
+    assert contrada("sync", file, "--prefix", mark, code=0).stdout == ""
+    client.pause(f"{mark}a")
+    rows[0] |= {"exit_after": "2m"}
+    rows[1] = {"key": f"{mark}b", "subscriber": "ann", "filter": FENCE}  # every message from now on
+    write_lines(file, rows)
+    for flags in (["--dry-run"], []):
+        assert contrada("sync", file, "--prefix", mark, *flags, code=0).stdout == f"~ {mark}a\n~ {mark}b\n"
+    a, b, c = client.list(prefix=mark)
+    assert (a.exit_after, a.paused, a.exit_buffer) == ("2m", True, 0.5)
+    assert (b.track, b.on) == (None, "match")
+
+
+def test_a_tracked_row_that_does_not_fit_is_rejected_and_what_it_names_stays(client, mark, tmp_path):
+    good = {"filter": FENCE, "track": "bus"}
+    client.subscribe(f"{mark}0", f"{mark}0", FENCE, track="bus", on=["exit"])
+    bad = [
+        {**good, "on": ["nowhere"]}, {**good, "on": "match"}, {**good, "exit_after": "soon"}, {**good, "track": 7},
+        {**good, "filter": "n > 1"}, {"filter": FENCE, "on": ["enter"]}, {"filter": FENCE, "exit_buffer": 1},
+    ]  # fmt: skip
+    rows = [{"key": f"{mark}{number}", **row} for number, row in enumerate(bad)]
+    file = write_lines(tmp_path / "rows.ndjson", [*rows, {"key": f"{mark}good", **good}])
+    result = contrada("sync", file, "--prefix", mark, code=1)
+    assert (result.stdout, result.stderr.count("rejected:")) == (f"+ {mark}good\n", len(bad))
+    assert "needs track" in result.stderr
+    assert client.get(f"{mark}0").on == ["exit"]
+
+
+def test_tracked_rows_of_csv_and_of_a_template(client, mark, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text(f'key,filter,track,on,exit_buffer\n{mark}a,"{FENCE}",bus,"enter,dwell(5m)",0.5\n{mark}b,n > 1,,,\n')
+    contrada("sync", file, "--prefix", mark, code=0)
+    a, b = client.list(prefix=mark)
+    assert (a.track, a.on, a.exit_buffer, b.track) == ("bus", ["enter", {"dwell": "5m"}], 0.5, None)
+    assert contrada("sync", file, "--prefix", mark, code=0).stdout == ""
+    shapes = tmp_path / "rows.geojson"
+    shapes.write_text(collection([feature(shapely.box(0, 0, 2, 2), key=f"{mark}a")]))
+    template = ("--template", "S_WITHIN(geometry, $geometry)")
+    assert contrada("sync", shapes, "--prefix", mark, *template, code=0).stdout == f"~ {mark}a\n- {mark}b\n"
+    (a,) = client.list(prefix=mark)
+    assert (a.track, a.on, a.exit_buffer) == ("bus", ["enter", {"dwell": "5m"}], 0.5)

@@ -28,8 +28,8 @@ FIRST = (
     "filter and message", "read_messages[", "overlay frames", "Artifact", "ForwardingTable.open, damaged",
     "RegionArray.open, damaged",
 )  # fmt: skip
-MANY, FEW = 40, 4
-MUTATIONS = 400
+MANY, FEW = 20, 2
+MUTATIONS = 200
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,8 @@ def test_newline_json():
         json.dumps({"key": 2, "filter": asked}).encode(),
         b'{"subscriber": "ops", "filter": "a = 1"}',
     )
-    assert [item[3:] for item in found] == [("k1", "ops", "severity >= 3"), (2, 2, asked), (None, "ops", "a = 1")]
+    assert found[0].row["note"] == 1
+    assert [item[3:6] for item in found] == [("k1", "ops", "severity >= 3"), (2, 2, asked), (None, "ops", "a = 1")]
     assert [item.number for item in found] == [1, 2, 3]
 
 
@@ -63,7 +64,7 @@ def test_parquet_and_csv(tmp_path):
     (tmp_path / "a.csv").write_text("key,subscriber,filter\n1,a,x = 1\n2,,y = 2\n3,c,\n")
     for name in ("a.parquet", "a.csv"):
         found = list(read_subscriptions(tmp_path / name))
-        assert [item[3:] for item in found[:2]] == [(1, "a", "x = 1"), (2, 2, "y = 2")]
+        assert [item[3:6] for item in found[:2]] == [(1, "a", "x = 1"), (2, 2, "y = 2")]
         assert found[2].reason == "no filter"
         assert found[2].source.endswith(name)
 

@@ -64,6 +64,7 @@ def is_valid_swept(region):
     return swept_result(np.concatenate(rings), offsets, np.array(part_rings), np.zeros(len(rings), np.uint8)) == FINE
 
 
+@pytest.mark.slow  # compiles the sweep by itself; other tests reach it by large regions
 @pytest.mark.jitless
 @pytest.mark.effort
 @pytest.mark.parametrize("name", [chosen.name for chosen in FAMILIES])

@@ -16,6 +16,7 @@ from contrada.errors import TableError
 from contrada.geometry.saved import directories
 from contrada.geometry.saved.directories import checksum, header_checksum
 from contrada.matching.store.storage import open_table, saved_names, store_of
+from effort import slow
 from oracles.subscriptions import matching_keys
 
 QUESTION = {"area": ct.Region.box(3, 3, 12, 12)}
@@ -67,7 +68,9 @@ def test_owners_are_as_many_as_subscriptions(tmp_path):
     assert shapes["filter_subscription"]["shape"] == [6]
 
 
-@pytest.mark.parametrize("read", ["ct.ForwardingTable.open(path)", "pickle.loads((path / 'pickle').read_bytes())"])
+@pytest.mark.parametrize(
+    "read", ["ct.ForwardingTable.open(path)", slow("pickle.loads((path / 'pickle').read_bytes())")]
+)
 def test_another_process_reads_it(table, saved, read):
     (saved / "pickle").write_bytes(pickle.dumps(table))
     code = (

@@ -16,6 +16,7 @@ from contrada.cql2 import parse, to_json
 from contrada.formats.subscriptions import read_subscription_table
 from contrada.matching import template as template_module
 from contrada.matching.building import TableBuilder
+from effort import slow
 from oracles.plain import predicate_holds
 from oracles.subscriptions import bound, check_answers, saved_and_opened, unsubscribe
 
@@ -141,7 +142,9 @@ def model_of(table, template):
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-@pytest.mark.parametrize("form", [str, parse, lambda text: to_json(parse(text))], ids=["text", "predicate", "json"])
+@pytest.mark.parametrize(
+    "form", [str, slow(parse), lambda text: to_json(parse(text))], ids=["text", "predicate", "json"]
+)
 def test_a_template_asks_what_its_rows_ask(template, form):
     given, asked, first = rows(), messages(), parse("severity = 3 AND is_open OR severity = 4")
     table, model = ct.ForwardingTable(), model_of(given, template)

@@ -104,10 +104,13 @@ async def test_silent_connections_are_closed():
         while await reader.read(1000):
             pass  # its greeting, and then it is closed
         writer.close()
-        for begun in (b"", b"\x00\x00", b"\x00\x00\x10\x00begun and never ended"):
+
+        async def begin(data):
             async with stranger(server) as (reader, writer):
-                writer.write(begun)
+                writer.write(data)
                 assert await reader.read() == b""
+
+        await asyncio.gather(*map(begin, (b"", b"\x00\x00", b"\x00\x00\x10\x00begun and never ended")))
         await still_works(server)
 
 
@@ -147,16 +150,22 @@ async def test_names_that_nobody_has():
             peer_address(wrong)
 
 
-@pytest.mark.parametrize("name", ["no-such-host.invalid:7000", CLOSED, *BAD_ADDRESSES[:6], "h:\u00b2"])
-def test_names_in_notes_stop_nothing(name, caplog):
+def test_names_in_notes_stop_nothing(caplog):
+    async def say(server, name):
+        with contextlib.suppress(UnicodeEncodeError):
+            async with stranger(server) as (_, writer):
+                writer.write(encode(Join(name, 0, ENTRY, False)) + encode(Ack(0, (name,))))
+                await writer.drain()
+                await asyncio.sleep(0.3)
+
     async def check():
-        async with running() as server:
-            with contextlib.suppress(UnicodeEncodeError):
-                async with stranger(server) as (_, writer):
-                    writer.write(encode(Join(name, 0, ENTRY, False)) + encode(Ack(0, (name,))))
-                    await writer.drain()
-                    await asyncio.sleep(0.3)
+        names = ["no-such-host.invalid:7000", CLOSED, *BAD_ADDRESSES[:6], "h:\u00b2"]
+        async with running() as server, running() as other:
+            await asyncio.gather(*(say(server, name) for name in names))
             await still_works(server)
+            for name in names[:2]:  # alone as well: what others say first might hide it
+                await say(other, name)
+            await still_works(other)
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(check())

@@ -109,12 +109,13 @@ def free_port():
 class Broker:
     """A broker that is its own controller, on free ports of the loopback interface; it can be killed and started again.
 
-    `settings` are further ones of the broker.
+    `settings` are further ones of the broker. With certificates it has one more listener, at `guarded`, with TLS and
+    the user `ann`, who has the password.
     """
 
-    def __init__(self, paths, place, partitions=2, **settings):
+    def __init__(self, paths, place, partitions=2, tls=None, password="", **settings):
         self._ports = free_port(), free_port()
-        self.address = f"127.0.0.1:{self._ports[0]}"
+        self.address, self.guarded = f"127.0.0.1:{self._ports[0]}", f"127.0.0.1:{free_port()}"
         common = {
             "process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"1@127.0.0.1:{self._ports[1]}",
@@ -123,11 +124,14 @@ class Broker:
             "offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
         }  # fmt: skip
+        if tls is not None:
+            common |= _guards(common["listeners"], self.guarded, place / "kafka.pem", tls)
         self._config, self._log = place / "server.properties", place / "broker.log"
         self._config.write_text("".join(f"{name}={value}\n" for name, value in {**common, **settings}.items()))
         self._java = ["java", "-Xmx512m", "-cp", os.pathsep.join(map(str, paths))]
         # Every cluster of Kafka has an id: sixteen bytes in base64.
         format = ["kafka.tools.StorageTool", "format", "-t", "contradacontradacontrQ", "-c", str(self._config)]
+        format += [] if tls is None else ["--add-scram", f"SCRAM-SHA-512=[name=ann,password={password}]"]
         subprocess.run([*self._java, *format], check=True, capture_output=True, timeout=120)
         self._process = None
 
@@ -145,6 +149,18 @@ class Broker:
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+
+def _guards(listeners, address, keys, tls):
+    """Settings of a broker with a listener for TLS and users; its key and certificate are written into one file."""
+    keys.write_bytes(tls.key.read_bytes() + tls.certificate.read_bytes())
+    return {
+        "listeners": f"{listeners},SASL_SSL://{address}", "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL",
+        "ssl.keystore.type": "PEM", "ssl.keystore.location": str(keys), "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config":
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+    }  # fmt: skip
 
 
 @contextmanager

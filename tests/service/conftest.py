@@ -15,6 +15,7 @@ from contrada.service.store import postgres, sqlite
 from contrada.service.store.message_store import MessageStore
 from contrada.service.store.postgres import PostgresStore
 from contrada.service.store.sqlite import SqliteStore
+from effort import slow
 from postgres_server import PostgresServer
 
 
@@ -55,6 +56,22 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorePlace
     yield StorePlace(open_store, migrations)
     for store in opened:
         store.close()
+
+
+@pytest.fixture(params=["sqlite", slow("postgres")])
+def store_flags(request: pytest.FixtureRequest) -> Callable[[str], dict[str, str]]:
+    """The settings with which the server of a name, started again and again, has a store of its own."""
+    if request.param == "sqlite":
+        return lambda name: {}
+    server: PostgresServer = request.getfixturevalue("postgres_process")
+    urls: dict[str, str] = {}
+
+    def flags(name: str) -> dict[str, str]:
+        if name not in urls:
+            urls[name] = server.new_database()
+        return {"store": urls[name]}
+
+    return flags
 
 
 @pytest.fixture

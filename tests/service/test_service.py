@@ -344,7 +344,7 @@ def test_places_within_one_message_with_many_events(tmp_path, subscriptions):
         await service.publish("t", post(feature(0, 0, 1)))
         found: list[Event] = []
         while len(found) < 2 * subscriptions:
-            events = await reader.read(limit=7)
+            events = await reader.read(limit=97)
             assert isinstance(events, list)
             found += events
         assert [event.position for event in found] == [

@@ -28,10 +28,11 @@ def table(**more):
 
 
 @asynccontextmanager
-async def reading(directory, topic, asked=None, disk=None, service=None, **options):
-    """Run a service with one source."""
+async def reading(where, topic, asked=None, disk=None, service=None, **options):
+    """Run a service with one source, on the store of a place or on SQLite in a directory."""
     time = SimulatedTime()
-    store = SqliteStore(directory, before_commit=(disk or Disk()).before_commit)
+    is_directory = isinstance(where, Path)
+    store = SqliteStore(where, before_commit=(disk or Disk()).before_commit) if is_directory else where.open()
     served = Service(store, **(service or {}))
     await served.start()
     given = {"clock": time.clock, "sleep": time.sleep, "random": random.Random(1).random, **options}
@@ -76,14 +77,14 @@ def test_records_are_published_in_order_and_committed_after_that(tmp_path):
     asyncio.run(run())
 
 
-def test_a_replay_of_the_whole_topic_publishes_nothing_twice(tmp_path):
+def test_a_replay_of_the_whole_topic_publishes_nothing_twice(place):
     async def run():
         for start in (0, 5):  # the second time only the ids of the last message are remembered
             topic = GivingTopic()
             topic.give(*map(body, range(10 + start)))
             topic.again["a/0"] = 0
             limits = {"limits": ServiceLimits(window=1)}
-            async with reading(tmp_path, topic, service=limits) as (service, sources):
+            async with reading(place, topic, service=limits) as (service, sources):
                 total = 10 + start
                 await until(lambda topic=topic, total=total: len(topic.committed) == total)
                 assert numbers(await published(service)) == [*range(10 + start)]
@@ -117,12 +118,12 @@ def test_lanes_are_read_beside_each_other(tmp_path):
     asyncio.run(run())
 
 
-def test_bad_records_are_dead_letters_and_do_not_stop_the_rest(tmp_path):
+def test_bad_records_are_dead_letters_and_do_not_stop_the_rest(place):
     async def run():
         topic = GivingTopic()
         topic.give(body(0), b"{", b"", b"\xff\x00", body(1), b"x" * 101, b'{"n": 2}')
         topic.give(body(3), headers={"content-type": "text/csv"})
-        async with reading(tmp_path, topic, most_bytes=100) as (service, sources):
+        async with reading(place, topic, most_bytes=100) as (service, sources):
             await until(lambda: len(topic.committed) == 8)
             assert numbers(await published(service)) == [0, 1, 2]
             letters, after = await sources.dead_letters("in")
@@ -144,7 +145,7 @@ def test_bad_records_are_dead_letters_and_do_not_stop_the_rest(tmp_path):
                 await sources.replay("in", "../1")
             with pytest.raises(UnknownKeyError, match="no source is called 'x'"):
                 await sources.replay("x")
-        async with reading(tmp_path, topic, most_bytes=1_000) as (service, sources):
+        async with reading(place, topic, most_bytes=1_000) as (service, sources):
             await until(lambda: topic.opened == 2)
             assert (await sources.replay("in", "4")).failed  # it is no JSON either
             topic.give(b'{"n": 9}')
@@ -153,15 +154,15 @@ def test_bad_records_are_dead_letters_and_do_not_stop_the_rest(tmp_path):
     asyncio.run(run())
 
 
-def test_a_letter_is_published_once_it_can_be(tmp_path):
+def test_a_letter_is_published_once_it_can_be(place):
     big = json.dumps({"n": 7, "text": "x" * 200}).encode()
 
     async def run():
         topic = GivingTopic()
         topic.give(body(1), big, body(2))
-        async with reading(tmp_path, topic, most_bytes=100) as (service, sources):
+        async with reading(place, topic, most_bytes=100) as (service, sources):
             await until(lambda: len(topic.committed) == 3)
-        async with reading(tmp_path, topic) as (service, sources):
+        async with reading(place, topic) as (service, sources):
             answer = await sources.replay("in")
             assert (answer.sent, answer.left, answer.failed) == (1, 0, None)
             assert numbers(await published(service)) == [1, 2, 7]
@@ -251,11 +252,11 @@ def test_a_store_that_takes_nothing_for_a_while_loses_and_repeats_nothing(tmp_pa
     asyncio.run(run())
 
 
-def test_a_lane_that_begins_anew_is_read_from_its_beginning(tmp_path):
+def test_a_lane_that_begins_anew_is_read_from_its_beginning(place):
     async def run():
         topic = GivingTopic()
         topic.give(*map(body, range(5)))
-        async with reading(tmp_path, topic) as (service, sources):
+        async with reading(place, topic) as (service, sources):
             await until(lambda: service.newest == 5)
             topic.begin_anew("a/0", *map(body, range(50, 53)))
             await until(lambda: service.newest == 8)

@@ -185,14 +185,14 @@ def test_names_are_ordered_by_code_points(store):
     assert store.names("none") == []
 
 
-@pytest.mark.parametrize("prefix", ["", *AWKWARD, "\ud7fe", "a" + HIGHEST * 2, "none"])
-def test_pages_of_names_with_a_prefix(store, prefix):
+def test_pages_of_names_with_a_prefix(store):
     put(store, "k", AWKWARD)
     put(store, "another", ["a", "b"])
-    for after in ("", "a", prefix + "a", HIGHEST * 3):
-        expected = sorted(name for name in AWKWARD if name.startswith(prefix) and name > after)
-        assert [name for name, _ in store.page("k", prefix, after, 100)] == expected, after
-        assert [name for name, _ in store.page("k", prefix, after, 2)] == expected[:2]
+    for prefix in ("", *AWKWARD, "\ud7fe", "a" + HIGHEST * 2, "none"):
+        for after in ("", "a", prefix + "a", HIGHEST * 3):
+            expected = sorted(name for name in AWKWARD if name.startswith(prefix) and name > after)
+            assert [name for name, _ in store.page("k", prefix, after, 100)] == expected, (prefix, after)
+            assert [name for name, _ in store.page("k", prefix, after, 2)] == expected[:2], (prefix, after)
 
 
 def test_pages_follow_one_another(store):

@@ -56,14 +56,14 @@ def test_a_subscriber_is_given_the_latest_messages_only(tmp_path):
     run(work())
 
 
-@pytest.mark.parametrize(
-    "retention", [{"age": 0}, {"bytes": 0}, {"messages": -1}, {"count": 3}, {"age": "x"}, [], "7 days"]
-)
-def test_bad_settings_are_refused(tmp_path, retention):
+def test_bad_settings_are_refused(tmp_path):
+    bad = [{"age": 0}, {"bytes": 0}, {"messages": -1}, {"count": 3}, {"age": "x"}, [], "7 days"]
+
     async def work():
         async with site(tmp_path) as here:
-            answer = await here.ask("PUT", "/subscribers/ann", {"retention": retention})
-            assert is_problem(answer, 400, "bad-body")
+            for retention in bad:
+                answer = await here.ask("PUT", "/subscribers/ann", {"retention": retention})
+                assert is_problem(answer, 400, "bad-body")
             assert (await here.ask("PUT", "/subscribers/ann", {})).status == 400
 
     run(work())

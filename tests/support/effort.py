@@ -1,4 +1,4 @@
-"""How much a run of the tests tries: a fifth of all examples in `make test`, all of them in `make verify`.
+"""How much a run of the tests tries: a tenth of all examples in `make test`, all of them in `make verify`.
 
 Without compilation, where kernels run in Python, tests try less.
 """
@@ -13,7 +13,7 @@ import pytest
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 FULL = os.environ.get("CONTRADA_EFFORT") == "full"
-SHARE = 5
+SHARE = 10
 
 
 def examples(count: int) -> int:

@@ -6,6 +6,8 @@ The programs come from PATH, or are fetched once into build/engines: nats-server
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import shutil
 import signal
@@ -17,6 +19,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from certificates import CertificateFiles
 from console import wait_for
 from server_process import free_port
 
@@ -142,11 +145,17 @@ class EngineServer:
 
 
 def nats_server(
-    place: Path, password: str | None = None, *, sync: str = "always", monitor_port: int | None = None
+    place: Path,
+    password: str | None = None,
+    tls: CertificateFiles | None = None,
+    *,
+    sync: str = "always",
+    monitor_port: int | None = None,
 ) -> EngineServer:
     """Return a server of NATS with JetStream that writes to disk before it acknowledges; it is not started.
 
-    With a password it knows the user `ann` alone. `sync` is another interval between writes to disk.
+    With a password it knows the user `ann` alone; with certificates it speaks TLS alone. `sync` is another interval
+    between writes to disk.
     """
     port, config = free_port(), place / "nats.conf"
     config.write_text(
@@ -154,16 +163,34 @@ def nats_server(
         f'jetstream {{ store_dir: "{place}/jetstream", sync_interval: {sync} }}\n'
         + ("" if monitor_port is None else f'http: "127.0.0.1:{monitor_port}"\n')
         + ("" if password is None else f'authorization {{ user: ann, password: "{password}" }}\n')
+        + ("" if tls is None else f'tls {{ cert_file: "{tls.certificate}", key_file: "{tls.key}" }}\n')
     )
     return EngineServer([str(nats_program()), "-c", str(config)], port, place / "nats.log")
 
 
-def mosquitto_server(place: Path) -> EngineServer:
-    """Return a server of MQTT that saves its state after every change; it is not started."""
+def mosquitto_server(place: Path, password: str | None = None, tls: CertificateFiles | None = None) -> EngineServer:
+    """Return a server of MQTT that saves its state after every change; it is not started.
+
+    With a password it knows the user `ann` alone; with certificates it speaks TLS alone.
+    """
     port, config = free_port(), place / "mosquitto.conf"
+    access = "allow_anonymous true\n"
+    if password is not None:
+        known = place / "passwords"
+        known.write_text(f"ann:{_mosquitto_hash(password)}\n")
+        known.chmod(0o600)
+        access = f"allow_anonymous false\npassword_file {known}\n"
     config.write_text(
-        f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {place}/\n"
+        f"listener {port} 127.0.0.1\n{access}persistence true\npersistence_location {place}/\n"
         "autosave_on_changes true\nautosave_interval 1\nmax_queued_messages 0\n"
         + ("user root\n" if os.geteuid() == 0 else "")
+        + ("" if tls is None else f"certfile {tls.certificate}\nkeyfile {tls.key}\n")
     )
     return EngineServer([str(mosquitto_program()), "-c", str(config)], port, place / "mosquitto.log")
+
+
+def _mosquitto_hash(password: str) -> str:
+    """Return a password as the file of Mosquitto has it: PBKDF2 with SHA-512."""
+    salt, rounds = os.urandom(12), 101
+    found = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, rounds)
+    return f"$7${rounds}${base64.b64encode(salt).decode()}${base64.b64encode(found).decode()}"

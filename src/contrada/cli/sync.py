@@ -4,6 +4,10 @@ Each line of the answer is + (added), ~ (changed) or - (removed) and a key. --pr
 subscriptions that the file stands for: no other is touched; --all stands for all of the key's tenant. A bad row is \
 reported, and the subscription that it names stays as it is; if a bad row names none, nothing is removed.
 
+A row may have track, on, exit_buffer, exit_after, time, first and late, as a request for a subscription to tracked \
+objects has them; in CSV, on is text such as enter,dwell(5m). Rows of a template say nothing of that, and what is \
+there stays.
+
 The server is that of --url or CONTRADA_URL; the variable CONTRADA_KEY has a key with the scope subscribe.
 
 \b
@@ -40,7 +44,9 @@ from contrada.installation import missing
 
 if TYPE_CHECKING:
     from contrada.client import Client, SubscriptionInfo
+    from contrada.service.tracks.asking import TrackAsked
 
+MEMBERS = ("track", "on", "exit_buffer", "exit_after", "time", "first", "late")  # of tracked subscriptions
 ROWS_TOGETHER, BYTES_TOGETHER = 5_000, 4 << 20  # in one request
 
 
@@ -50,6 +56,15 @@ class WantedSubscription(NamedTuple):
     key: str
     subscriber: str
     filter: str | dict[str, Any]
+    tracking: dict[str, Any] | None = None  # None if the file cannot say it, empty if it asks for every message
+
+    def row(self, old: SubscriptionInfo | None = None) -> dict[str, Any]:
+        """Return the line of an upload; what the file does not say stays as it is in the old subscription."""
+        kept: dict[str, Any] = {}
+        if old is not None:
+            kept = {"paused": old.paused, "expires": old.expires}
+        tracking = (_tracking_of(old) if old is not None else {}) if self.tracking is None else self.tracking
+        return {"key": self.key, "subscriber": self.subscriber, "filter": self.filter, **kept, **tracking}
 
 
 class Scope(NamedTuple):
@@ -87,7 +102,7 @@ class FileRows:
                     raise KeyInUseError(f"duplicate key {placed.key!r:.60}")
                 self.wanted[placed.key], self._origins[placed.key] = placed, origin
             except ContradaError as error:
-                self.rejected.append(Rejected(*origin, str(error), json.dumps(item._asdict(), ensure_ascii=False)))
+                self.rejected.append(Rejected(*origin, str(error), json.dumps(item.row(), ensure_ascii=False)))
         if not self.wanted and self.rejected:
             raise no_subscription(asking, self.rejected[0])
 
@@ -96,7 +111,7 @@ class FileRows:
         for key in self.wanted.keys() & foreign.keys():
             item = self.wanted.pop(key)
             reason = f"the key {key!r:.60} is that of a subscription of {foreign[key]!r:.60}"
-            self.rejected.append(Rejected(*self._origins[key], reason, json.dumps(item._asdict(), ensure_ascii=False)))
+            self.rejected.append(Rejected(*self._origins[key], reason, json.dumps(item.row(), ensure_ascii=False)))
 
     def spared(self) -> set[str] | None:
         """Return the keys that bad rows name; None if one of them names none."""
@@ -126,9 +141,39 @@ def _checked(item: Subscription) -> WantedSubscription | Rejected:
             raise FilterError("a subscription of a server needs a key")
         for column in (column for part in parse(item.filter) for one in part for column in one.columns):
             raise FilterError(f"{column} is a column of a template; pass --template")
+        tracking = _tracking_in(item)
     except ContradaError as error:
         return rejected_subscription(item, error)
-    return WantedSubscription(str(item.key), str(item.subscriber), item.filter)
+    return WantedSubscription(str(item.key), str(item.subscriber), item.filter, tracking)
+
+
+def _tracking_in(item: Subscription) -> dict[str, Any]:
+    """Return what a row asks of tracked objects, empty for every message; raise ContradaError if it does not fit.
+
+    Attributes that are called time, first and late mean nothing in a row without track.
+    """
+    given = {name: item.row[name] for name in MEMBERS if item.row.get(name) is not None}
+    if "track" not in given:
+        given = {name: value for name, value in given.items() if name in ("on", "exit_buffer", "exit_after")}
+    asked = _asked(given) if given else None
+    if asked is None:
+        return {}
+    import msgspec
+
+    asked.watch(parse(item.filter))
+    found: dict[str, Any] = msgspec.to_builtins(asked)
+    return found
+
+
+def _asked(members: Mapping[str, Any]) -> TrackAsked | None:
+    """Return what members ask for, None for every message; raise ContradaError if they do not fit."""
+    from contrada.service.problems import Problem
+    from contrada.service.tracks.requests import members_of_query
+
+    try:
+        return members_of_query(members).tracking()
+    except Problem as error:
+        raise FilterError(error.detail) from error
 
 
 def _key_in(raw: str, column: str) -> str | int | None:
@@ -166,6 +211,10 @@ def difference(
 def _is_same(item: WantedSubscription, old: SubscriptionInfo) -> bool:
     if item.subscriber != old.subscriber:
         return False
+    if item.tracking is not None:
+        asked = [_asked(one) if one else None for one in (item.tracking, _tracking_of(old))]
+        if len({None if one is None else one.normal() for one in asked}) > 1:
+            return False
     if item.filter == old.filter:
         return True
     try:
@@ -216,11 +265,7 @@ def sync(
 
 def _apply(client: Client, found: SyncDifference) -> Iterator[str]:
     """Change the server; yield what it refuses. What is new comes first, so that nobody waits for it in vain."""
-    rows: list[dict[str, Any]] = [item._asdict() for item in found.added]
-    rows += [
-        item._asdict() | {"paused": old.paused, "expires": old.expires} | _tracking_of(old)
-        for item, old in found.changed
-    ]
+    rows = [item.row() for item in found.added] + [item.row(old) for item, old in found.changed]
     for part in _parts(rows):
         for bad in client.bulk(part, content_type="application/x-ndjson").rejected:
             yield f"{bad.key}: {bad.reason}"
@@ -230,8 +275,7 @@ def _apply(client: Client, found: SyncDifference) -> Iterator[str]:
 
 def _tracking_of(old: SubscriptionInfo) -> dict[str, Any]:
     """Return what a subscription asks of tracked objects; nothing if it tracks none."""
-    names = ("track", "on", "exit_buffer", "exit_after", "time", "first", "late")
-    return {} if old.track is None else {name: getattr(old, name) for name in names}
+    return {} if old.track is None else {name: getattr(old, name) for name in MEMBERS if getattr(old, name) is not None}
 
 
 def _parts(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:

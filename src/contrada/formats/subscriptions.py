@@ -28,7 +28,7 @@ Row = tuple[Read, dict[str, Any]]  # a message, and its values for the columns o
 
 
 class Subscription(NamedTuple):
-    """A subscription and its origin; the filter is CQL2 text or JSON.
+    """A subscription and its origin; the filter is CQL2 text or JSON, `row` is everything that the file says of it.
 
     Without a key, `key` is None and the subscriber is required; without a subscriber, the key is the subscriber.
     """
@@ -39,6 +39,7 @@ class Subscription(NamedTuple):
     key: Name | None
     subscriber: Name
     filter: str | dict[str, Any]
+    row: Mapping[str, Any]
 
 
 def read_subscriptions(source: Source, format: str | None = None) -> Iterator[Subscription | Rejected]:
@@ -86,7 +87,7 @@ def _subscription(value: Any, source: str, unit: str, number: int) -> Subscripti
             return f"{what}: need text or an integer, got {name!r:.60}"
     if not isinstance(asked, str | dict) or not asked:
         return "no filter" if not asked else f"filter: need CQL2 text or JSON, got {type(asked).__name__}"
-    return Subscription(source, unit, number, key, subscriber, asked)
+    return Subscription(source, unit, number, key, subscriber, asked, value)
 
 
 def read_subscription_table(

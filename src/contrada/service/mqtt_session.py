@@ -80,6 +80,8 @@ class MqttSession:
         self._arrived.set()
 
     def _lose(self, reason: str) -> None:
+        if not self._connected.done():
+            reason += ", before the server had answered; does it ask for TLS?"
         self._lost = MqttError(reason)
         for future in (self._connected, *self._waiting.values()):
             if not future.done():

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from nats.aio.client import Client
 
 from contrada.service.remotes import Remote
 
-
-async def _ignore(error: Exception) -> None:
-    """Say nothing: whoever uses the connection meets the error and counts it."""
+CLOSE_SECONDS = 0.5
 
 
 async def connect_nats(remote: Remote, timeout: float, ended: Callable[[], object] | None = None) -> Any:
-    """Return a connection; it ends with the first fault, `ended` is called, and its user makes a new one."""
+    """Return a connection; it ends with the first fault, `ended` is called, and its user makes a new one.
+
+    If no server can be reached, what keeps us out of the last one is raised.
+    """
 
     async def end() -> None:
         if ended is not None:
@@ -29,11 +32,19 @@ async def connect_nats(remote: Remote, timeout: float, ended: Callable[[], objec
         access["token"] = remote.password
     scheme = "nats" if tls is None else "tls"
     hosts = [(f"[{host}]" if ":" in host else host, port) for host, port in remote.url.servers]
-    client = Client()
+    client, left, is_made = Client(), len(hosts), False
+
+    async def note(error: Exception) -> None:
+        """Stop the library, which would try the servers for minutes; whoever uses a connection meets its errors."""
+        nonlocal left
+        left -= 1
+        if left <= 0 and not is_made:
+            raise error
+
     try:
         await client.connect(
             [f"{scheme}://{host}:{port}" for host, port in hosts],
-            error_cb=_ignore,
+            error_cb=note,
             closed_cb=end,
             allow_reconnect=False,
             max_reconnect_attempts=1,  # each server is tried twice before the attempt fails
@@ -42,7 +53,14 @@ async def connect_nats(remote: Remote, timeout: float, ended: Callable[[], objec
             name="contrada",
             **access,
         )
-    except BaseException:
-        await client.close()  # a server that refuses the user leaves a socket open
+    except BaseException as error:
+        with suppress(OSError):  # or time is up: after a handshake that failed the library waits for ever
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await client.close()  # a server that refuses the user leaves a socket open
+        if isinstance(error, BrokenPipeError | ConnectionResetError):  # its reason may be lost with the connection
+            raise ConnectionError(
+                f"the server ended the connection; does it ask for another login? ({error})"
+            ) from error
         raise
+    is_made = True
     return client

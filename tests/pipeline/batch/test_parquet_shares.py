@@ -187,7 +187,7 @@ def test_a_damaged_footer_is_left_to_spark(spark, tmp_path):
     assert shares_of(frame) is None
 
 
-@pytest.mark.parametrize("names", [["key", "subscriber", "geometry", "least"], ["geometry", "least"]])
+@pytest.mark.parametrize("names", [["key", "subscriber", "geometry", "least"], slow(["geometry", "least"])])
 @pytest.mark.parametrize("by", [slow("subscription"), "subscriber"])
 def test_a_scan_of_files_finds_what_compiling_finds(spark, files, small_splits, place, names, by):
     messages = spark.createDataFrame(random_messages(60))

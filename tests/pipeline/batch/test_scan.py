@@ -73,7 +73,7 @@ def test_default_keys_run_over_the_partitions_in_order(spark, place):
     assert scanned[0]
 
 
-@pytest.mark.parametrize("what", ["keys", "systems", "kinds", slow("messages")])
+@pytest.mark.parametrize("what", ["keys", slow("systems"), "kinds", slow("messages")])
 def test_rows_that_depend_on_rows_of_other_tasks_are_compiled(spark, place, what):
     first, second = squares(40), squares(40, seed=6)
     if what == "systems":

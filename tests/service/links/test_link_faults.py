@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -175,18 +175,19 @@ async def pretending(socket):
     await socket.receive()
 
 
-@pytest.mark.parametrize("answer", [closing, garbage, flooding, later_version, pretending])
-def test_a_called_broker_that_does_not_greet_is_called_again_with_pauses_and_disturbs_no_link(tmp_path, answer):
+def test_called_brokers_that_do_not_greet_are_called_again_with_pauses_and_disturb_no_link(tmp_path):
     async def work():
-        async with (
-            fake_broker(answer) as url, broker(tmp_path, "north") as north,
-            broker(tmp_path, "south", url, link_url(north), key=ADMIN) as south,
-        ):  # fmt: skip
+        async with AsyncExitStack() as stack:
+            answers = (closing, garbage, flooding, later_version, pretending)
+            urls = [await stack.enter_async_context(fake_broker(answer)) for answer in answers]
+            north = await stack.enter_async_context(broker(tmp_path, "north"))
+            south = await stack.enter_async_context(broker(tmp_path, "south", *urls, link_url(north), key=ADMIN))
             await south.subscribe("all", "ann", "depth > 0")
-            await until(lambda: _is_connected(south, 1))
-            await until(lambda: _attempts(south, 3))
-            bad, good = (await network(south))["calls"]
-            assert bad["state"] in ("waiting", "calling")
+            await until(lambda: _is_connected(south, len(urls)))
+            for number in range(len(urls)):
+                await until(lambda number=number: _attempts(south, 3, number))
+            *bad, good = (await network(south))["calls"]
+            assert {one["state"] for one in bad} <= {"waiting", "calling"}
             assert (good["state"], good["attempts"]) == ("connected", 1)
             await until_settled(north, south)
             await north.publish({"depth": 1})
@@ -199,8 +200,8 @@ async def _is_connected(here, place):
     return (await network(here))["calls"][place]["state"] == "connected"
 
 
-async def _attempts(here, count):
-    call = (await network(here))["calls"][0]
+async def _attempts(here, count, place=0):
+    call = (await network(here))["calls"][place]
     return call["attempts"] >= count and call["reason"]
 
 

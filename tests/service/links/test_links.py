@@ -184,11 +184,11 @@ def test_covering_holds_subscriptions_back(tmp_path):
     run(work())
 
 
-def test_what_is_published_while_a_link_is_cut_arrives_later(tmp_path):
+def test_what_is_published_while_a_link_is_cut_arrives_later(tmp_path, store_flags):
     async def work():
         async with (
-            broker(tmp_path, "north") as north, LinkProxy(north.server.port) as proxy,
-            broker(tmp_path, "south", proxy.url) as south,
+            broker(tmp_path, "north", **store_flags("north")) as north, LinkProxy(north.server.port) as proxy,
+            broker(tmp_path, "south", proxy.url, **store_flags("south")) as south,
         ):  # fmt: skip
             await south.subscribe("all", "ann", "depth > 0")
             await north.subscribe("all", "bob", "depth > 0")
@@ -217,18 +217,18 @@ async def _is_down(here, neighbour):
     return (await links_of(here))[neighbour]["phase"] == "down"
 
 
-def test_a_broker_that_restarts_goes_on_where_it_was(tmp_path):
+def test_a_broker_that_restarts_goes_on_where_it_was(tmp_path, store_flags):
     async def work():
-        async with broker(tmp_path, "north") as north:
-            async with broker(tmp_path, "south", north) as south:
+        async with broker(tmp_path, "north", **store_flags("north")) as north:
+            async with broker(tmp_path, "south", north, **store_flags("south")) as south:
                 await south.subscribe("all", "ann", "depth > 0")
                 await until_settled(north, south)
             await north.publish({"depth": 1}, {"depth": 2})
             assert (await links_of(north))["south"]["unacknowledged"] == 1
-            async with broker(tmp_path, "south", north) as south:
+            async with broker(tmp_path, "south", north, **store_flags("south")) as south:
                 assert await got(south, "ann", 2) == [{"depth": 1}, {"depth": 2}]
                 await until_settled(north, south)
-        async with broker(tmp_path, "south", "ws://127.0.0.1:9") as south:  # nobody is there
+        async with broker(tmp_path, "south", "ws://127.0.0.1:9", **store_flags("south")) as south:  # nobody is there
             assert (await links_of(south))["north"]["phase"] == "down"
             await south.publish({"depth": 3})
             assert len(await got(south, "ann", 3)) == 3

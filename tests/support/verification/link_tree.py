@@ -9,7 +9,7 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +18,14 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from link_proxy import LinkProxy
+from postgres_server import PostgresServer
 from served import ADMIN, Served
 
 KINDS = ("flood", "storm", "fire")
 SIDE = 80.0  # of the square that messages come from, in degrees
 PACE = ("--links-retry-first", "0.1", "--links-retry-most", "1", "--links-ping", "2")
 ROWS = 2_000  # subscriptions in one request
+AT_A_TIME = 4  # brokers that start, or that are given subscriptions
 SECONDS = 120.0  # in which everything must have settled
 KEYS = {"CONTRADA_LINKS_KEYS": ADMIN}
 HEADERS = {"Authorization": f"Bearer {ADMIN}"}
@@ -119,10 +121,12 @@ class LinkTree:
         self.proxies: list[LinkProxy] = []
         self._folder, self._count = folder, brokers
 
-    async def start(self, delay: float) -> None:
-        """Start all processes, a few at a time."""
+    async def start(self, delay: float, postgres: PostgresServer | None) -> None:
+        """Start all processes, a few at a time; with PostgreSQL each has a database of its own."""
         for number in range(self._count):
             flags = ["--name", f"b{number}", *PACE]
+            if postgres is not None:
+                flags += ["--store", postgres.new_database()]
             if number:
                 proxy = LinkProxy(self.servers[(number - 1) // 2].port)
                 proxy.delay = delay
@@ -130,9 +134,22 @@ class LinkTree:
                 self.proxies.append(proxy)
                 flags += ["--link", proxy.url]
             self.servers.append(Served(self._folder / f"b{number}", *flags, variables=KEYS))
-        for server in self.servers:
-            server.start()
-            await asyncio.to_thread(server.wait_until_ready)
+        await self.at_each(self.start_one)
+
+    async def start_one(self, broker: int) -> None:
+        """Start a process."""
+        self.servers[broker].start()
+        await asyncio.to_thread(self.servers[broker].wait_until_ready)
+
+    async def at_each(self, work: Callable[[int], Awaitable[None]]) -> None:
+        """Do something at every broker, at a few of them at a time."""
+        free = asyncio.Semaphore(AT_A_TIME)
+
+        async def one(broker: int) -> None:
+            async with free:
+                await work(broker)
+
+        await asyncio.gather(*map(one, range(self._count)))
 
     async def stop(self) -> None:
         """End all processes."""
@@ -152,12 +169,15 @@ class LinkTree:
 
     async def subscribe(self, asked: list[Wish]) -> None:
         """Add subscriptions, each at its broker."""
-        for broker in range(self._count):
+
+        async def add(broker: int) -> None:
             own = [{"key": one.key, "subscriber": "ann", "filter": one.filter} for one in asked if one.broker == broker]
             for start in range(0, len(own), ROWS):
                 lines = "\n".join(map(json.dumps, own[start : start + ROWS]))
                 answer = await self.ask(broker, "POST", "/subscriptions", lines, "application/x-ndjson")
                 assert not answer["rejected"], answer["rejected"][:3]
+
+        await self.at_each(add)
 
     async def publish(self, broker: int, messages: list[Report]) -> None:
         """Publish messages, again until they are answered: they have ids."""
@@ -204,12 +224,14 @@ class LinkTree:
 
 
 @asynccontextmanager
-async def tree(folder: Path, brokers: int, draw: random.Random, delay: float) -> AsyncIterator[LinkTree]:
+async def tree(
+    folder: Path, brokers: int, draw: random.Random, delay: float, postgres: PostgresServer | None = None
+) -> AsyncIterator[LinkTree]:
     """Run a tree while a block runs."""
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
         found = LinkTree(folder, brokers, session, draw)
         try:
-            await found.start(delay)
+            await found.start(delay, postgres)
             yield found
         finally:
             await found.stop()
@@ -217,7 +239,7 @@ async def tree(folder: Path, brokers: int, draw: random.Random, delay: float) ->
 
 async def run_tree(
     folder: Path, *, brokers: int = 7, subscriptions: int = 10_000, rounds: int = 6, batch: int = 20,
-    seed: int = 1, delay: float = 0.0,
+    seed: int = 1, delay: float = 0.0, postgres: PostgresServer | None = None,
 ) -> TreeRun:  # fmt: skip
     """Publish at all brokers while links are cut and healed and brokers are killed and started again; judge it.
 
@@ -227,7 +249,7 @@ async def run_tree(
     draw, result = random.Random(seed), TreeRun()
     asked = list(wishes(subscriptions, brokers, draw))
     sent: list[Report] = []
-    async with tree(folder, brokers, draw, delay) as network:
+    async with tree(folder, brokers, draw, delay, postgres) as network:
         await network.subscribe(asked)
         links = await network.settle()
         result.forwarded, result.suppressed = (sum(link[what] for link in links) for what in ("forwards", "suppresses"))

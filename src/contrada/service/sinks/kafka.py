@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooL
 from aiokafka.partitioner import DefaultPartitioner
 
 from contrada.service.deliveries.outcomes import REASON_CHARACTERS, TAKEN, Outcome
-from contrada.service.kafka_access import kafka_access
+from contrada.service.kafka_access import kafka_access, kafka_fault
 from contrada.service.remotes import Remote
 from contrada.service.sinks.records import SinkRecord
 
@@ -50,8 +50,8 @@ class KafkaSinkClient:
             return Outcome(TOO_LARGE, str(error)[:REASON_CHARACTERS], taken=taken, is_final=size == 1)
         except (KafkaError, OSError, TimeoutError) as error:
             await self.close()
-            reason = str(error) or f"no answer within {self._timeout:g} s"
-            return Outcome(0, f"{type(error).__name__}: {reason}"[:REASON_CHARACTERS], taken=taken)
+            reason = await kafka_fault(self._remote, error, self._timeout)
+            return Outcome(0, reason[:REASON_CHARACTERS], taken=taken)
 
     async def _partition(self, producer: Any, key: bytes) -> int:
         partitions = sorted(await producer.partitions_for(self._remote.url.topic))

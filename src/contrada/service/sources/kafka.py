@@ -10,13 +10,15 @@ from contextlib import suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.errors import IllegalStateError, KafkaError
+from aiokafka.errors import IllegalStateError, KafkaConnectionError, KafkaError
 
-from contrada.service.kafka_access import kafka_access
+from contrada.errors import ContradaError
+from contrada.service.kafka_access import kafka_access, kafka_fault
 from contrada.service.remotes import Remote
 from contrada.service.sources.records import SourceRecord
 from contrada.service.table_settings import SourceTable
 
+METADATA_MILLISECONDS = 10_000  # until a topic or a partition that is new is noticed
 POLL_MILLISECONDS = 500  # that a read waits for records before it looks at the connection
 LOOK_SECONDS = 5.0  # without records, after which the cluster is asked whether it is there
 STOP_SECONDS = 5.0
@@ -54,10 +56,14 @@ class KafkaSourceClient:
             auto_offset_reset="earliest" if self._table.start == "oldest" else "latest",
             isolation_level="read_committed",
             request_timeout_ms=int(self._table.timeout * 1_000),
+            metadata_max_age_ms=METADATA_MILLISECONDS,
             max_poll_records=self._table.batch,
         )
-        async with asyncio.timeout(2 * self._table.timeout):
-            await self._consumer.start()
+        try:
+            async with asyncio.timeout(2 * self._table.timeout):
+                await self._consumer.start()
+        except KafkaConnectionError as error:
+            raise ContradaError(await kafka_fault(self._remote, error, self._table.timeout)) from error
         self._consumer.subscribe([self._remote.url.topic], listener=_Assignments(self))
         self._looked = time.monotonic()
 

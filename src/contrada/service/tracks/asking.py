@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from contrada.tracking import Watch, watch_of
+from contrada.tracking import Watch, duration_ms, watch_of
 
 Duration = Annotated[str, Meta(min_length=1, max_length=40, description="such as 90s, 5m or 1h30m")] | float
 Attribute = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -38,6 +38,12 @@ class TrackAsked(msgspec.Struct, frozen=True, omit_defaults=True):
     time: str | None = None
     first: FirstFix = "enter"
     late: LateFix = "ignore"
+
+    def normal(self) -> tuple[Any, ...]:
+        """Return what is asked for in one form only, for comparisons: durations in milliseconds, kinds in any order."""
+        kinds = frozenset(one if isinstance(one, str) else duration_ms(one.dwell, "on") for one in self.on)
+        after = 0 if self.exit_after is None else duration_ms(self.exit_after, "exit_after")
+        return self.track, kinds, self.exit_buffer, after, self.time, self.first, self.late
 
     def watch(self, filter: Any) -> Watch:
         """Return what the tracker needs to know; raise FilterError if the filter or a value does not fit."""

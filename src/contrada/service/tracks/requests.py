@@ -62,11 +62,14 @@ def _check_duration(name: str, value: str | float) -> None:
         raise BAD_PARAMETER(str(error), attribute=name) from error
 
 
-def members_of_query(query: Mapping[str, str]) -> TrackMembers:
-    """Return the members that a query has, such as `track=id&on=enter,dwell(5m)`; raise a Problem for bad ones."""
-    found: dict[str, Any] = {name: query[name] for name in ("track", *OPTIONS) if name in query}
-    if "on" in query:
-        kinds = [kind.strip() for kind in query["on"].split(",")]
+def members_of_query(query: Mapping[str, Any]) -> TrackMembers:
+    """Return the members that a query or a row of a file has; raise a Problem for bad ones.
+
+    They are those of the body of a request, or all text, such as `track=id&on=enter,dwell(5m)`.
+    """
+    found: dict[str, Any] = {name: query[name] for name in ("track", "on", *OPTIONS) if name in query}
+    if isinstance(found.get("on"), str):
+        kinds = [kind.strip() for kind in found["on"].split(",")]
         found["on"] = [
             {"dwell": kind[6:-1]} if kind.startswith("dwell(") and kind.endswith(")") else kind for kind in kinds
         ]
