@@ -168,6 +168,22 @@ def nats_server(
     return EngineServer([str(nats_program()), "-c", str(config)], port, place / "nats.log")
 
 
+def nats_cluster(place: Path) -> list[EngineServer]:
+    """Return three servers of NATS that keep streams together; they are not started."""
+    routes = [free_port() for _ in range(3)]
+    servers = []
+    for number, route in enumerate(routes):
+        folder, port = place / f"n{number}", free_port()
+        folder.mkdir()
+        (folder / "nats.conf").write_text(
+            f'server_name: n{number}\nlisten: "127.0.0.1:{port}"\njetstream {{ store_dir: "{folder}/jetstream" }}\n'
+            f'cluster {{ name: test, listen: "127.0.0.1:{route}", '
+            f"routes: [{', '.join(f'nats://127.0.0.1:{one}' for one in routes)}] }}\n"
+        )
+        servers.append(EngineServer([str(nats_program()), "-c", str(folder / "nats.conf")], port, folder / "nats.log"))
+    return servers
+
+
 def mosquitto_server(place: Path, password: str | None = None, tls: CertificateFiles | None = None) -> EngineServer:
     """Return a server of MQTT that saves its state after every change; it is not started.
 

@@ -47,7 +47,7 @@ async def connect_nats(remote: Remote, timeout: float, ended: Callable[[], objec
             error_cb=note,
             closed_cb=end,
             allow_reconnect=False,
-            max_reconnect_attempts=1,  # each server is tried twice before the attempt fails
+            max_reconnect_attempts=1,  # a server that fails is not tried for minutes
             reconnect_time_wait=0.02,
             connect_timeout=timeout,
             name="contrada",

@@ -94,7 +94,7 @@ def test_other_programs_read_and_write_the_topic(kafka, name, open_log):
     async def others():
         async with AIOKafkaProducer(bootstrap_servers=kafka.address) as producer:
             await producer.send_and_wait(name, b"foreign", b"\xff")
-            await producer.send_and_wait(name, None, None)
+            await producer.send_and_wait(name, b"foreign")
         reading = AIOKafkaConsumer(name, bootstrap_servers=kafka.address, auto_offset_reset="earliest")
         async with reading as consumer:
             return [await consumer.getone() for _ in range(4)]

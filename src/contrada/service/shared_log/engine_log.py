@@ -127,7 +127,16 @@ class EngineLog(ABC):
         self.most_bytes = self._outbox.most_bytes - self.record_bytes
 
     async def _begin(self) -> None:
-        self._tasks = [asyncio.create_task(work) for work in (self._watch(), *self._work())]
+        self._tasks = [asyncio.create_task(self._lasting(work)) for work in (self._watch(), *self._work())]
+        await asyncio.sleep(0)  # so that all of them have begun before they can be cancelled
+
+    async def _lasting(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work that must not end; an error that nothing foresees breaks the log, so that it is seen."""
+        try:
+            await work
+        except Exception as error:
+            log.exception("the shared log stops")
+            self._broken = f"the log stopped: {self._text(error)}"
 
     async def _watch(self) -> None:
         """Fail appends whose time has run out."""

@@ -245,7 +245,7 @@ class NatsLog(EngineLog):
         info = await (await self._reached()).info(self._name)
         if info["created"] != self._created:
             raise LogBrokenError(f"the stream {self._name!r} was made anew")
-        return info["state"]["first_seq"], info["state"]["last_seq"]
+        return max(1, info["state"]["first_seq"]), info["state"]["last_seq"]  # a new stream starts at 0
 
     async def _read(self, jetstream: JetStream) -> None:
         """Read by one consumer after another; after a log that is broken, by none."""
