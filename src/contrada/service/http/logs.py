@@ -39,3 +39,4 @@ def configure_logs(settings: TelemetrySettings) -> None:
         logger.propagate = False
     logging.getLogger("contrada").setLevel(settings.log_level.upper())
     logging.getLogger("uvicorn").setLevel("WARNING")  # it repeats what the service says
+    logging.getLogger("aiokafka").setLevel("CRITICAL")  # a fault makes hundreds of lines; whoever meets it says one

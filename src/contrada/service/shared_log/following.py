@@ -31,6 +31,12 @@ class Following:
         return self._engine.origin
 
     @property
+    def fault(self) -> str | None:
+        """Why the log cannot be reached, or its records not be applied, at the moment; None if all is well."""
+        found = self._engine.fault
+        return None if found is None else str(found)
+
+    @property
     def position(self) -> int:
         """The position up to which the log is applied."""
         return self._engine.core.place.position

@@ -37,6 +37,7 @@ class DutyKeeper:
         self._every, self._sure = every, sure
         self._task: asyncio.Task[None] | None = None
         self.is_ours = False
+        self._fault: str | None = None
 
     def start(self) -> None:
         """Begin to ask."""
@@ -63,8 +64,16 @@ class DutyKeeper:
                     holder = await self._following.claim(self._duty)
                     is_ours = holder is not None and holder.origin == self._following.origin
                     end = asked + self._sure if is_ours else 0.0
+            self._tell_fault()
             await self._set(monotonic() < end)
             await asyncio.sleep(self._every)
+
+    def _tell_fault(self) -> None:
+        """Log it when the log is lost or there again."""
+        fault = self._following.fault
+        if (fault is None) != (self._fault is None):
+            log.warning("the shared log is %s", "there again" if fault is None else f"lost: {fault}")
+        self._fault = fault
 
     async def _set(self, is_ours: bool) -> None:
         if is_ours != self.is_ours:
