@@ -33,9 +33,9 @@ class MemoryEngine:
         self.snapshots: dict[str, tuple[int, list[bytes]]] = {}
         self._written = 0
 
-    def log(self, patience: float = 10.0) -> MemoryLog:
-        """Return a log for one server."""
-        return MemoryLog(self, patience)
+    def log(self, patience: float = 10.0, lag: float = 0.0) -> MemoryLog:
+        """Return a log for one server, which hands units on `lag` seconds after it read them."""
+        return MemoryLog(self, patience, lag)
 
     def end(self) -> int:
         """Return the position of the last unit."""
@@ -95,9 +95,9 @@ class _Append(NamedTuple):
 class MemoryLog:
     """What one server has of a MemoryEngine: a thread that appends, and one that reads once `start` was called."""
 
-    def __init__(self, engine: MemoryEngine, patience: float = 10.0) -> None:
+    def __init__(self, engine: MemoryEngine, patience: float = 10.0, lag: float = 0.0) -> None:
         self.most_bytes, self.notices = engine.most_bytes, ()
-        self._engine, self._patience = engine, patience
+        self._engine, self._patience, self._lag = engine, patience, lag
         self._waiting: queue.SimpleQueue[_Append | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._closing.set()
@@ -131,6 +131,12 @@ class MemoryLog:
         self._check()
         return self._engine.trimmed + 1
 
+    def unit(self, position: int) -> LogUnit | None:
+        """Return the unit at a position."""
+        self._check()
+        found = self._engine.after(position - 1, 1) if position > self._engine.trimmed else []
+        return found[0] if found else None
+
     def start(self, after: int, take: Callable[[Sequence[LogUnit]], None]) -> None:
         """Hand units to `take` from a thread."""
         end = self._engine.end()
@@ -148,6 +154,7 @@ class MemoryLog:
                 return
             if units:
                 after = units[-1].position
+                time.sleep(self._lag)
                 take(units)
             else:
                 with self._engine.changed:
@@ -187,6 +194,10 @@ class MemoryLog:
     def fault(self) -> str | None:
         """Return why the engine is down, or why reading ended."""
         return self._engine.down or self._fault
+
+    def lost(self) -> str | None:
+        """Return why reading ended."""
+        return self._fault
 
     def write_snapshot(self, position: int, parts: Iterable[bytes]) -> None:
         """Keep a snapshot."""

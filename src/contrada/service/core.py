@@ -65,13 +65,15 @@ class NewSubscription(NamedTuple):
 class Published(NamedTuple):
     """What became of a post: `first` and `last` are sequence numbers, 0 if nothing was taken.
 
-    `duplicates` are rows whose message was published before, with its sequence number.
+    `duplicates` are rows whose message was published before, with its sequence number. `taken` messages were new:
+    in a shared log messages of others may have come between those of a large post.
     """
 
     first: int
     last: int
     duplicates: tuple[tuple[int, int], ...]
     rejected: tuple[Refusal, ...]
+    taken: int
 
 
 class Delivery(NamedTuple):
@@ -168,7 +170,7 @@ class Core:
                 accepted[post].append(outcome)
         for sequences, again, bad in zip(accepted, duplicates, taken.rejected, strict=True):
             bounds = (sequences[0], sequences[-1]) if sequences else (0, 0)
-            yield Published(*bounds, tuple(again), tuple(sorted(bad)))
+            yield Published(*bounds, tuple(again), tuple(sorted(bad)), len(sequences))
 
     def _take(
         self, tenant: str, posts: list[Post], taken: Taken, change: StoreChange, deliveries: list[Delivery]

@@ -141,8 +141,9 @@ class Service:
         if self._ticker is not None:
             self._ticker.cancel()
         try:
-            await self.tick()
-            await self.save_tables(is_last=True)
+            if self._log is None or self.fault is None:  # a log that is away takes nothing, and comes back without us
+                await self.tick()
+                await self.save_tables(is_last=True)
         finally:  # also with a store that takes nothing
             await asyncio.to_thread(self._engine.stop)
             self._feeds.close()

@@ -71,6 +71,16 @@ def test_two_logs_read_one_order_and_every_writer_finds_its_own(connect):
     assert positions == sorted(set(positions))
 
 
+def test_single_units_are_found(connect):
+    log = connect()
+    positions = fill(log, 4)
+    assert [log.unit(position).records[0].value for position in positions] == [b"0", b"1", b"2", b"3"]
+    assert log.unit(positions[-1] + 1) is None
+    log.trim(positions[1])
+    assert log.unit(positions[1]) is None
+    assert log.unit(positions[2]).position == positions[2]
+
+
 def test_a_reader_goes_on_after_a_position(connect):
     log, first, second = connect(), LogReader(), LogReader()
     positions = fill(log, 10)

@@ -15,10 +15,11 @@ URL = "nats://127.0.0.1:4222/alerts"  # of which tests use the memory
 
 
 @asynccontextmanager
-async def sites(folder, engine, count=3, **flags):
-    """Run servers on one log, each in a directory of its own."""
+async def sites(folder, engine, count=3, lag=0.0, **flags):
+    """Run servers on one log, each in a directory of its own; all but the first read it late."""
     async with AsyncExitStack() as stack:
-        options = {"shared_log": lambda settings: engine.log()}
+        lags = iter([0.0, *[lag] * count])
+        options = {"shared_log": lambda settings: engine.log(lag=next(lags))}
         found = [
             await stack.enter_async_context(site(folder / str(number), options=options, log=URL, **flags))
             for number in range(count)
@@ -48,6 +49,28 @@ def test_a_client_reads_at_any_server_what_was_published_at_another(tmp_path):
 
 async def _begins_with(here, id):
     return [one["id"] for one in await events(here, "ann", "?wait=0")] == [id]
+
+
+def test_a_consumer_goes_on_at_a_server_that_has_not_read_its_place_yet(tmp_path):
+    async def work():
+        async with sites(tmp_path, MemoryEngine(), 2, lag=0.05) as (north, south):
+            await north.subscribe("all", "ann", "n >= 0")
+            await north.publish({"n": 5})
+            (*_, last) = await events(north, "ann", "?wait=0&from=1")
+            assert await events(south, "ann", f"?wait=0&after={last['id']}") == []
+            await north.publish({"n": 6})
+            (*_, last) = await events(north, "ann", "?wait=0&from=1")
+            assert (await south.ask("POST", "/subscribers/ann/ack", {"id": last["id"]})).status == 204
+            await north.publish({"n": 7})
+            (*_, last) = await events(north, "ann", "?wait=0&from=1")
+            async with south.stream("ann", f"?after={last['id']}") as stream:
+                await north.publish({"n": 8})
+                (event,) = await take(stream, 1)
+            assert event["message"] == {"n": 8}
+            never = await south.ask("POST", "/subscribers/ann/ack", {"id": "99.1"})
+            assert never.status == 400, never
+
+    run(work())
 
 
 def test_keys_are_good_at_all_servers_and_end_at_all(tmp_path):

@@ -1,4 +1,7 @@
-"""Clients of a server that is killed again and again: they repeat what was not answered, and note what was."""
+"""Clients of servers that are killed again and again: they repeat what was not answered, and note what was.
+
+Servers that share a log are asked by chance, and what one does not answer is repeated at any of them.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,15 @@ class NoAnswerError(Exception):
 
 
 class World:
-    """What the clients know together: what was acknowledged, and what must not have happened."""
+    """What the clients know together: what was acknowledged, and what must not have happened.
 
-    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
-        self.url, self._session = url, session
+    `urls` are those of the servers, which may change; `is_shared` says that they share a log.
+    """
+
+    def __init__(
+        self, urls: Sequence[str], session: aiohttp.ClientSession, rng: random.Random, is_shared: bool = False
+    ) -> None:
+        self._urls, self._session, self._rng, self.is_shared = urls, session, rng, is_shared
         self.faults: list[str] = []
         self.is_over = False
         self.sequences: dict[Sent, int] = {}
@@ -47,11 +55,19 @@ class World:
         self._republished: set[int] = set()
         self._serial = self._tag = 0
 
-    async def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
-        """Return status and body of an answer; raise NoAnswerError if there is none."""
-        sent = {"Authorization": f"Bearer {ADMIN}"} | {name.replace("_", "-"): text for name, text in headers.items()}
+    @property
+    def url(self) -> str:
+        """That of any server."""
+        return self._rng.choice(self._urls)
+
+    async def ask(
+        self, method: str, path: str, body: bytes | None = None, at: str | None = None, **headers: str
+    ) -> tuple[int, Any]:
+        """Return status and body of an answer of the server `at`, or of any; raise NoAnswerError if there is none."""
+        common = {"Authorization": f"Bearer {ADMIN}", "Accept": "application/json"}
+        sent = common | {name.replace("_", "-"): text for name, text in headers.items()}
         try:
-            async with self._session.request(method, self.url + path, data=body, headers=sent) as answer:
+            async with self._session.request(method, (at or self.url) + path, data=body, headers=sent) as answer:
                 text = await answer.read()
         except (aiohttp.ClientError, OSError) as error:
             self.killed_requests += not isinstance(error, aiohttp.ClientConnectorError)
@@ -62,13 +78,18 @@ class World:
             raise NoAnswerError
         return answer.status, json.loads(text) if text else None
 
-    async def answered(self, method: str, path: str) -> tuple[int, Any]:
-        """Ask until there is an answer."""
+    async def known(self, *paths: str) -> list[tuple[int, Any]]:
+        """Return what a server answers that has applied everything that was acknowledged before."""
+        message = self.new_message(self._rng) if self.is_shared else None
         while True:
+            at = self.url
+            await asyncio.sleep(PAUSE)  # for what a server that was killed has sent to the engine of its log
             try:
-                return await self.ask(method, path)
+                if message is not None:  # whoever answers it has applied what is in the log before it
+                    self._note([message], await self.publish_once([message], at), 0)
+                return [await self.ask("GET", path, at=at) for path in paths]
             except NoAnswerError:
-                await asyncio.sleep(PAUSE)
+                continue
 
     def new_message(self, rng: random.Random) -> Sent:
         """Return a message with a serial number of its own."""
@@ -87,11 +108,13 @@ class World:
         before = self.newest
         while True:
             try:
-                found = await self.publish_once(batch)
-                break
+                self._note(batch, await self.publish_once(batch), before)
+                return
             except NoAnswerError:
                 self.repeats += 1
                 await asyncio.sleep(PAUSE)
+
+    def _note(self, batch: Sequence[Sent], found: Sequence[int], before: int) -> None:
         for sent, sequence in zip(batch, found, strict=True):
             known = self.sequences.setdefault(sent, sequence)
             if known != sequence:
@@ -104,17 +127,17 @@ class World:
         """Expect that messages are sent again, and get the sequence numbers that they have."""
         self._republished.update(sent.serial for sent in batch)
 
-    async def publish_once(self, batch: Sequence[Sent]) -> list[int]:
+    async def publish_once(self, batch: Sequence[Sent], at: str | None = None) -> list[int]:
         """Publish messages; return their sequence numbers."""
         if len(batch) == 1:
             id = f"single-{batch[0].serial}"
             kind = "application/geo+json"
-            status, body = await self.ask("POST", "/messages", _body(batch[0]), Content_Type=kind, Message_Id=id)
+            status, body = await self.ask("POST", "/messages", _body(batch[0]), at, Content_Type=kind, Message_Id=id)
             if status not in (200, 201):
                 raise RuntimeError(f"publish: {status} {body}")
             return [body["sequence"]]
         lines = b"\n".join(map(_body, batch))
-        status, body = await self.ask("POST", "/messages", lines, Content_Type="application/x-ndjson")
+        status, body = await self.ask("POST", "/messages", lines, at, Content_Type="application/x-ndjson")
         again = {row["row"]: row["sequence"] for row in body.get("duplicates", ())}
         if status not in (200, 201) or body["rejected"] or body["count"] + len(again) != len(batch):
             raise RuntimeError(f"publish: {status} {body}")
@@ -219,7 +242,7 @@ class KeyGroup:
 
     async def found(self) -> dict[str, Any] | None:
         """Return what the server has under the first key, after a request without an answer."""
-        found = [await self._world.answered("GET", f"/subscriptions/{key}") for key in (self._keys[0], self._keys[-1])]
+        found = await self._world.known(*(f"/subscriptions/{key}" for key in (self._keys[0], self._keys[-1])))
         if found[0][0] != found[1][0] or found[0][1].get("applies_from") != found[1][1].get("applies_from"):
             self._world.faults.append(f"{self._keys[0]} and {self._keys[-1]} were put together, and differ: {found}")
         status, body = found[0]
@@ -264,7 +287,7 @@ class StreamConsumer:
         while not is_at_end:
             connection = Connection(set(self._starts), [])
             self.connections.append(connection)
-            with contextlib.suppress(aiohttp.ClientError, OSError):
+            with contextlib.suppress(aiohttp.ClientError, OSError, NoAnswerError):
                 is_at_end = await self.receive(connection.got)
             if connection.got and self.resumes:
                 self._starts = {connection.got[-1][:2]}
@@ -283,6 +306,8 @@ class StreamConsumer:
         leave_after = self._rng.choice((3, 50, 2_000)) if not self._world.is_over else None
         async with self._session.get(url, headers=headers) as answer:
             if answer.status != 200:
+                if answer.status != 503:
+                    self._world.faults.append(f"{self.name}: {answer.status} {await answer.text()}")
                 return False
             async for fields in sse_blocks(answer):
                 if "event" in fields:
@@ -308,7 +333,8 @@ class StreamConsumer:
             return
         if status != 204:
             self._world.faults.append(f"{self.name}: acknowledgement answered with {status}")
-        self._starts = {event[:2]}
+        # Another server of a shared log may not have applied it when the consumer connects there.
+        self._starts = {event[:2]} | (self._starts if self._world.is_shared else set())
 
 
 async def sse_blocks(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, str]]:

@@ -28,7 +28,7 @@ class SocketConsumer(StreamConsumer):
 
     def __init__(self, world: World, session: aiohttp.ClientSession, name: str, rng: random.Random) -> None:
         super().__init__(world, session, name, True, rng)
-        self._sockets, self._url, self._faults = session, f"{world.url}/ws", world.faults
+        self._sockets, self._servers = session, world
 
     async def receive(self, got: list[Got]) -> bool:
         """Take events until the connection ends; return True at the end of all."""
@@ -37,13 +37,13 @@ class SocketConsumer(StreamConsumer):
         if before:
             asked["after"] = f"{before[-1].sequence}.{before[-1].number}"
         headers = {"Authorization": f"Bearer {ADMIN}"}
-        async with self._sockets.ws_connect(self._url, headers=headers, max_msg_size=0) as socket:
+        async with self._sockets.ws_connect(f"{self._servers.url}/ws", headers=headers, max_msg_size=0) as socket:
             await socket.send_json(asked)
             async for message in socket:
                 frame = json.loads(message.data)
                 if frame["op"] != "event":
                     if frame["op"] != "error" or frame["problem"]["status"] != 503:
-                        self._faults.append(f"{self.name}: {frame}")
+                        self._servers.faults.append(f"{self.name}: {frame}")
                     return False
                 got.append(got_of(frame))
                 if frame["key"] == f"end-{self.name}":

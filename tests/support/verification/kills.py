@@ -70,7 +70,7 @@ async def run_rounds(directory: Path, rounds: int, seed: int = 0, postgres: Post
         aiohttp.ClientSession(connector=connector, timeout=timeout, read_bufsize=1 << 22) as session,
         receiving() as receiver,
     ):
-        world = World(server.url, session)
+        world = World([server.url], session, random.Random(rng.random()))
         try:
             server.start()
             await asyncio.to_thread(server.wait_until_ready)
@@ -104,7 +104,7 @@ async def run_rounds(directory: Path, rounds: int, seed: int = 0, postgres: Post
             server.end()
     for group in groups:
         group.settle()
-    faults = [*world.faults, *_judged(world, consumers)]
+    faults = [*world.faults, *judged(world, consumers)]
     events = sum(len(connection.got) for one in consumers for connection in one.connections)
     return Run(faults, len(world.sequences), events, ends, world.killed_requests, world.repeats)
 
@@ -140,7 +140,7 @@ def _end_and_start(server: Served, rng: random.Random, ends: Counter[str], postg
     server.wait_until_ready()
 
 
-def _judged(world: World, consumers: Sequence[StreamConsumer | WebhookConsumer]) -> Iterator[str]:
+def judged(world: World, consumers: Sequence[StreamConsumer | WebhookConsumer]) -> Iterator[str]:
     """Say what was wrong."""
     yield from sequence_faults(world.sequences.values())
     log = {sequence: sent for sent, sequence in world.sequences.items()}

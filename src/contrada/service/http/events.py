@@ -102,17 +102,17 @@ async def start_of(query: Mapping[str, str], last_id: str | None, service: Servi
     """
     given = [name for name in ("from", "after", "since") if name in query]
     if last_id:
-        return _after(last_id, "Last-Event-ID", service)
+        return await _after(last_id, "Last-Event-ID", service)
     if len(given) > 1:
         raise BAD_PARAMETER(f"need one of from, after and since, got {' and '.join(given)}")
     if not given:
         return Start(None)
     text = query[given[0]]
     if given[0] == "after":
-        return _after(text, "after", service)
+        return await _after(text, "after", service)
     if given[0] == "since":
         return Start(await service.position_at(time_of("since", text)))
-    return _from(text, service, oldest)
+    return await _from(text, service, oldest)
 
 
 async def reader_at(start: Start, tenant: str, subscriber: str, service: Service) -> EventReader:
@@ -124,16 +124,23 @@ async def reader_at(start: Start, tenant: str, subscriber: str, service: Service
     return await service.reader(tenant, subscriber, position)
 
 
-def _after(id: str, name: str, service: Service) -> Start:
+async def reach(service: Service, sequence: int) -> None:
+    """Apply what other servers of a shared log have taken, if a client names a message that is not here yet."""
+    if sequence > service.newest and service.following is not None:
+        await service.following.catch_up()
+
+
+async def _after(id: str, name: str, service: Service) -> Start:
     try:
         position = Position.of_id(id)
     except FormatError as error:
         raise BAD_PARAMETER(f"{name}: {error}", attribute=name) from error
+    await reach(service, position.sequence)
     is_ahead = position.sequence > service.newest
     return Start(position, not is_ahead, is_ahead)
 
 
-def _from(text: str, service: Service, oldest: int) -> Start:
+async def _from(text: str, service: Service, oldest: int) -> Start:
     if text == "now":
         return Start(Position.after_message(service.newest))
     if text == "oldest":
@@ -141,6 +148,7 @@ def _from(text: str, service: Service, oldest: int) -> Start:
     if not (text.isascii() and text.isdigit() and len(text) <= SEQUENCE_DIGITS):
         raise BAD_PARAMETER(f"from: need a sequence number, now or oldest, got {text!r:.60}", attribute="from")
     sequence = int(text)
+    await reach(service, sequence - 1)
     return Start(Position.after_message(max(sequence, 1) - 1), is_ahead=sequence > service.newest + 1)
 
 

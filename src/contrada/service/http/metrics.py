@@ -64,8 +64,7 @@ class Metrics:
 
     def published(self, found: Published) -> None:
         """Count the messages of a post."""
-        if found.first:
-            self.messages += found.last - found.first + 1
+        self.messages += found.taken
         self.duplicates += len(found.duplicates)
         if found.rejected:
             self.rejected += sum(not item.is_part for item in found.rejected)

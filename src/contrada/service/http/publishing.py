@@ -78,7 +78,7 @@ def is_collection(post: Post) -> bool:
 
 def answer_of(post: Post, found: Published) -> PublishedMessage | PublishedBatch:
     """Return the answer to a post; raise a Problem (422) if nothing of it was taken."""
-    count = found.last - found.first + 1 if found.first else 0
+    count = found.taken
     rejected = [RefusedMessage(item.row, item.reason) for item in found.rejected if not item.is_part]
     lost = [RefusedMessage(item.row, item.reason) for item in found.rejected if item.is_part]
     is_batch = is_collection(post) or count + len(found.duplicates) + len(rejected) > 1

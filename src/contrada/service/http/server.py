@@ -33,9 +33,10 @@ from contrada.service.remotes import read_password
 from contrada.service.service import Retention, Service, ServiceLimits
 from contrada.service.settings import Settings, SettingsError
 from contrada.service.shared_log.duties import DELIVERIES
+from contrada.service.shared_log.following import Following
 from contrada.service.shared_log.keeping import DutyKeeper
 from contrada.service.shared_log.opening import open_shared_log
-from contrada.service.shared_log.shared_log import SharedLog
+from contrada.service.shared_log.shared_log import SharedLog, SharedLogError
 from contrada.service.shared_log.snapshots import prepare_store
 from contrada.service.sinks import TopicSinks
 from contrada.service.sinks.records import SinkClient
@@ -53,6 +54,7 @@ LOCK, TABLES = "lock", "tables"  # in the directory of the state
 BACKLOG = 4_096  # connections that wait to be accepted
 # Objects of requests end by their counts; a collection visits everything that lives, so it should be rare.
 GC_ALLOCATIONS = 100_000
+WATCH_SECONDS = 1.0  # between looks at whether a shared log can be read on
 STOP_SECONDS = 20  # that requests may take to end when the server stops
 STOP_WEBHOOK_SECONDS = 5.0  # that deliveries may take to end then; one that is cut off is sent again after the start
 
@@ -240,6 +242,7 @@ class ServerRun:
         self._open_sink, self._open_source, self._open_log = sink, source, shared_log
         self.context = Context(settings, keep_alive=keep_alive, look=look, clock=clock)
         self.listener = Listener(uvicorn_config(Application(self.context), settings), self.context)
+        self._watcher: asyncio.Task[None] | None = None
         self.port = settings.server.port  # the one that was taken, once the server runs
 
     def stop(self) -> None:
@@ -264,10 +267,16 @@ class ServerRun:
                 await asyncio.wait([starting])
                 await self._stop()
             starting.result()
+            if self._watcher is not None and self._watcher.done():
+                self._watcher.result()
 
     async def _stop(self) -> None:
         """Stop what has started: links, sources, webhooks and sinks before the service that they use."""
         context = self.context
+        if self._watcher is not None and not self._watcher.done():
+            self._watcher.cancel()
+            await asyncio.wait([self._watcher])
+            self._watcher = None
         try:
             if context.started_links is not None:
                 await context.started_links.stop()
@@ -311,8 +320,16 @@ class ServerRun:
         else:
             context.started_duty = DutyKeeper(service.following, DELIVERIES, self._set_active)
             context.started_duty.start()
+            self._watcher = asyncio.create_task(self._watch_log(service.following))
         context.is_ready = True
         self._say(f"ready on {self._address()}")
+
+    async def _watch_log(self, following: Following) -> None:
+        """Stop the server when its log can never be read on: clients go to others, and a start reads a snapshot."""
+        while (reason := following.lost) is None:
+            await asyncio.sleep(WATCH_SECONDS)
+        self.stop()
+        raise SharedLogError(f"{reason}; start this server again")
 
     async def _open_service(self) -> Service:
         """Open the store, and the log if there is one; return the service once it has applied what the log holds."""

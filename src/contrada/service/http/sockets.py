@@ -195,7 +195,7 @@ class Socket:
         if isinstance(frame, ReceiveFrame):
             await self._begin(principal, frame)
         elif isinstance(frame, AckFrame):
-            service.note_acknowledged(principal.tenant, name, position_of(frame.id, service.newest))
+            service.note_acknowledged(principal.tenant, name, await position_of(frame.id, service))
         elif (consumer := self._consumers.get(name)) is None:
             raise NOT_FOUND(f"this socket does not receive the events of {name!r:.80}")
         elif isinstance(frame, CreditFrame):

@@ -7,11 +7,12 @@ from urllib.parse import quote
 from contrada.errors import FormatError, UnknownKeyError
 from contrada.service.cursors import Position
 from contrada.service.http.endpoints import Call, Reply
-from contrada.service.http.events import number_of
+from contrada.service.http.events import number_of, reach
 from contrada.service.http.schemas import StreamToken, SubscriberList, subscriber_answer
 from contrada.service.http.subscriptions import MOST_PAGE, PAGE, page_link
 from contrada.service.http.wire import check_name
 from contrada.service.problems import BAD_PARAMETER, NOT_FOUND
+from contrada.service.service import Service
 from contrada.service.subscriber_retention import KeptFor
 
 
@@ -44,13 +45,14 @@ async def put_subscriber(call: Call) -> Reply:
     return await get_subscriber(call)
 
 
-def position_of(id: str, newest: int) -> Position:
+async def position_of(id: str, service: Service) -> Position:
     """Return the place of an acknowledgement; raise a Problem (400) for one that was never sent."""
     try:
         position = Position.of_id(id)
     except FormatError as error:
         raise BAD_PARAMETER(f"id: {error}", attribute="id") from error
-    if position.sequence > newest:
+    await reach(service, position.sequence)
+    if position.sequence > service.newest:
         raise BAD_PARAMETER(f"id: no message has the sequence number {position.sequence}", attribute="id")
     return position
 
@@ -58,7 +60,7 @@ def position_of(id: str, newest: int) -> Position:
 async def acknowledge(call: Call) -> Reply:
     """Acknowledge events up to an id, durably."""
     name = check_name("subscriber", call.path["name"])
-    await call.service.acknowledge(call.tenant, name, position_of(call.body.id, call.service.newest))
+    await call.service.acknowledge(call.tenant, name, await position_of(call.body.id, call.service))
     return Reply(204)
 
 

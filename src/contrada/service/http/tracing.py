@@ -52,7 +52,7 @@ class PublishTracer:
         span = self._tracer.start_span("publish", parent, trace.SpanKind.SERVER, attributes)
         try:
             found = await service.publish(tenant, post, lambda times: self._show(span, times))
-            span.set_attribute("contrada.messages", found.last - found.first + 1 if found.first else 0)
+            span.set_attribute("contrada.messages", found.taken)
             span.set_attribute("contrada.duplicates", len(found.duplicates))
             span.set_attribute("contrada.rejected", len(found.rejected))
             return found

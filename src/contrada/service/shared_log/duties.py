@@ -34,7 +34,7 @@ class LogPlace(msgspec.Struct, frozen=True):
 
     `origins` has, by origin, the count and the time of its last record, `versions`, by tenant, how often its table has
     changed. `grown` are bytes of records since the last snapshot, which has `size` bytes and the state after
-    `snapshot`; the one before it has the state after `earlier`.
+    `snapshot`; the one before it has the state after `earlier`. `mark` tells the unit at `position` from others.
     """
 
     position: int = 0
@@ -48,6 +48,7 @@ class LogPlace(msgspec.Struct, frozen=True):
     snapshot: int = 0
     earlier: int = 0
     terms: Terms | None = None
+    mark: str = ""
 
 
 class PlacedCore(Core):
@@ -106,6 +107,13 @@ class NoteSnapshot(ServiceCommand, frozen=True):
             place = structs.replace(place, grown=0, size=self.size, snapshot=self.position, earlier=place.snapshot)
             shared.place = place
         return place.earlier
+
+
+class Mark(ServiceCommand, frozen=True):
+    """Change nothing: a server that answers this has applied what was in the log before it."""
+
+    def __call__(self, core: Core, change: StoreChange) -> None:
+        """Do nothing."""
 
 
 class SetTerms(ServiceCommand, frozen=True):

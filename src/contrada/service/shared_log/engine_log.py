@@ -88,6 +88,10 @@ class EngineLog(ABC):
         """Return the positions of the first unit that there is or will be, and of the last one."""
 
     @abstractmethod
+    async def _unit(self, position: int) -> LogUnit | None:
+        """Return the unit at a position between the ends; None if there is none."""
+
+    @abstractmethod
     async def _store_part(self, id: str, number: int, part: bytes) -> int:
         """Keep a part of a snapshot, and return its place."""
 
@@ -174,6 +178,10 @@ class EngineLog(ABC):
         """Return why the engine is not reached."""
         return self._broken or self._fault
 
+    def lost(self) -> str | None:
+        """Return why the log can never be read on."""
+        return self._broken
+
     def append(self, records: Sequence[LogRecord], done: Callable[[SharedLogError | None], None]) -> None:
         """Queue records; `done` is called by the loop and must not block."""
         self._outbox.put(records, done)
@@ -185,6 +193,11 @@ class EngineLog(ABC):
     def first(self) -> int:
         """Return the position of the oldest unit."""
         return self._call(self._ends())[0]
+
+    def unit(self, position: int) -> LogUnit | None:
+        """Return the unit at a position."""
+        first, last = self._call(self._ends())
+        return self._call(self._unit(position)) if first <= position <= last else None
 
     def start(self, after: int, take: Take) -> None:
         """Start to read; SharedLogError if the log does not have what follows `after`."""

@@ -18,8 +18,8 @@ from contrada.service.commands import (
     WriteRecords,
 )
 from contrada.service.core import NewSubscription
-from contrada.service.shared_log.duties import Claim, NoteSnapshot, SetTerms, SharedTick
-from contrada.service.shared_log.shared_log import LogRecord
+from contrada.service.shared_log.duties import Claim, Mark, NoteSnapshot, SetTerms, SharedTick
+from contrada.service.shared_log.shared_log import LogRecord, LogUnit
 
 MESSAGE, COMMAND, TICK = "message", "command", "tick"  # keys of records
 
@@ -34,6 +34,7 @@ AnyCommand: TypeAlias = (
     | WriteRecords
     | SharedTick
     | Claim
+    | Mark
     | NoteSnapshot
     | SetTerms
 )
@@ -106,6 +107,12 @@ def read_entry(record: LogRecord) -> MessageEntry | CommandEntry | None:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
     return None
+
+
+def mark_of(unit: LogUnit) -> str:
+    """Return what tells a unit from those of other logs: its last record, by its writer and count."""
+    entry = read_entry(unit.records[-1]) if unit.records else None
+    return "" if entry is None else f"{entry.head.origin} {entry.head.count}"
 
 
 def _written(command: ServiceCommand) -> ServiceCommand:

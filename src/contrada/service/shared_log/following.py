@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from contrada.service.commands import ServiceCommand
-from contrada.service.shared_log.duties import CLAIM_LASTS, SNAPSHOT, Claim, Holder, NoteSnapshot, SetTerms, Terms
+from contrada.service.shared_log.duties import CLAIM_LASTS, SNAPSHOT, Claim, Holder, Mark, NoteSnapshot, SetTerms, Terms
 from contrada.service.shared_log.shared_engine import SharedEngine
 from contrada.service.shared_log.shared_log import SharedLogError
 from contrada.service.shared_log.snapshots import write_snapshot
@@ -51,11 +51,20 @@ class Following:
         """The number of records that no server wrote."""
         return self._engine.foreign
 
+    @property
+    def lost(self) -> str | None:
+        """Why this server can never follow the log again, but from a newer snapshot; None if it can."""
+        return self._engine.log.lost()
+
     async def agree(self, terms: Terms) -> None:
         """Apply what the log holds now; raise SharedLogError unless the other servers have the same settings."""
         agreed: Terms = await self._do(SetTerms(terms))
         if agreed != terms:
             raise SharedLogError(f"the servers of this log have {agreed}, but the settings here say {terms}")
+
+    async def catch_up(self) -> None:
+        """Apply what the log holds now."""
+        await self._do(Mark())
 
     async def claim(self, duty: str, lasts: int = CLAIM_LASTS) -> Holder | None:
         """Ask for a duty, for some milliseconds; return who has it now."""

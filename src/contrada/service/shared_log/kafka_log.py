@@ -224,6 +224,15 @@ class KafkaLog(EngineLog):
         first, end = await self._offsets(self._partition)
         return first + 1, end
 
+    async def _unit(self, position: int) -> LogUnit | None:
+        consumer = await self._consumer(self._partition, position - 1)
+        try:
+            async with asyncio.timeout(4 * self._timeout):
+                found = _unit((await _some(consumer))[0])
+                return found if found.position == position else None
+        finally:
+            await _closed(consumer.stop())
+
     async def _read(self) -> None:
         """Read by one consumer after another; after a log that is broken, by none."""
         await self._started.wait()

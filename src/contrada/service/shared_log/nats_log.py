@@ -247,6 +247,10 @@ class NatsLog(EngineLog):
             raise LogBrokenError(f"the stream {self._name!r} was made anew")
         return max(1, info["state"]["first_seq"]), info["state"]["last_seq"]  # a new stream starts at 0
 
+    async def _unit(self, position: int) -> LogUnit | None:
+        found = await (await self._reached()).message(self._name, seq=position)
+        return None if found is None else LogUnit(position, _records(found.data))
+
     async def _read(self, jetstream: JetStream) -> None:
         """Read by one consumer after another; after a log that is broken, by none."""
         await self._started.wait()

@@ -15,7 +15,8 @@ from contrada.service.links.payloads import MessagePayload
 from contrada.service.matches import TrackedEvent, unpack_matches
 from contrada.service.reading_again import read_again
 from contrada.service.shared_log.duties import LogPlace, PlacedCore
-from contrada.service.shared_log.entries import MessageEntry
+from contrada.service.shared_log.entries import MessageEntry, mark_of
+from contrada.service.shared_log.shared_log import LogUnit
 from contrada.service.store.message_store import MessageStore, StoreChange
 from contrada.service.tracks.groups import MatchedPart
 
@@ -168,11 +169,12 @@ class SharedCore(PlacedCore):
         """Return True if a record of a server was applied already: it may be in the log twice."""
         return count <= self.place.origins.get(origin, (0, 0))[0]
 
-    def advance(self, position: int, size: int, last: Mapping[str, int], change: StoreChange) -> None:
-        """Note that records up to a position are applied, `size` bytes; `last` has the last count of each origin."""
+    def advance(self, unit: LogUnit, size: int, last: Mapping[str, int], change: StoreChange) -> None:
+        """Note that units up to one are applied, `size` bytes; `last` has the last count of each origin."""
         place, at = self.place, self.at
         origins = place.origins | {origin: (count, at) for origin, count in last.items()}
         if any(at - seen > DAY for _, seen in origins.values()):
             origins = {origin: one for origin, one in origins.items() if at - one[1] <= DAY}
-        self.place = structs.replace(place, position=position, at=at, origins=origins, grown=place.grown + size)
+        done = {"position": unit.position, "mark": mark_of(unit), "grown": place.grown + size}
+        self.place = structs.replace(place, at=at, origins=origins, **done)
         change.records.append((PLACE, "", msgspec.msgpack.encode(self.place)))

@@ -69,7 +69,8 @@ class _Posted:
     def answer(self) -> Published:
         """What became of the post."""
         bounds = (self._sequences[0], self._sequences[-1]) if self._sequences else (0, 0)
-        return Published(*bounds, tuple(sorted(self._duplicates)), tuple(sorted(self._rejected)))
+        duplicates, rejected = tuple(sorted(self._duplicates)), tuple(sorted(self._rejected))
+        return Published(*bounds, duplicates, rejected, len(self._sequences))
 
 
 class _Commanded(NamedTuple):
@@ -359,7 +360,7 @@ class SharedEngine:
                 self._note_outcomes(messages, outcomes, answers)
         core.trackers.flush(change)
         size = sum(record_bytes(record) for unit in units for record in unit.records)
-        core.advance(units[-1].position, size, last, change)
+        core.advance(units[-1], size, last, change)
         start, matched = perf_counter(), time_ns()
         self._store.write(change)
         self.done.commit.add(perf_counter() - start)

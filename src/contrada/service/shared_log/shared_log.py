@@ -55,6 +55,9 @@ class SharedLog(Protocol):
     def first(self) -> int:
         """Return the position of the oldest unit that is kept; one past the last if none is."""
 
+    def unit(self, position: int) -> LogUnit | None:
+        """Return the unit at a position; None if there is none."""
+
     def start(self, after: int, take: Callable[[Sequence[LogUnit]], None]) -> None:
         """Hand all units after a position to `take`, in order, each once, for as long as the log is open.
 
@@ -71,6 +74,9 @@ class SharedLog(Protocol):
 
     def fault(self) -> str | None:
         """Return why the engine is not reached at the moment; None if it is."""
+
+    def lost(self) -> str | None:
+        """Return why this log can never be read on; None if it can."""
 
     def write_snapshot(self, position: int, parts: Iterable[bytes]) -> None:
         """Keep a snapshot; it is found once all of it is durable. Parts have at most `most_bytes`."""

@@ -176,7 +176,7 @@ class SourceRun:
             return [*map(self._letters.put, letters), self._record(made[0])]
 
         answers = await self._tools.service.publish_together(self.table.tenant, posts, records_of)
-        counts.messages += sum(one.last - one.first + 1 for one in answers if one.first)
+        counts.messages += sum(one.taken for one in answers)
         counts.dead += made[0].letters - self._progress.letters
         self._progress = made[0]
         await self._make_room()
@@ -240,7 +240,7 @@ class SourceRun:
         (answer,) = await self._tools.service.publish_together(self.table.tenant, [post], records_of)
         if reason := _refused(answer):
             return reason
-        self._tools.counts.messages += answer.last - answer.first + 1 if answer.first else 0
+        self._tools.counts.messages += answer.taken
         self._progress = progress
         return ""
 
