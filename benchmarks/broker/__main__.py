@@ -1,4 +1,4 @@
-"""The broker under load: publishing, latency, fan-out, webhooks, memory, restart, slow disks, tracks, links, peers.
+"""The broker under load: publishing, latency, fan-out, webhooks, memory, restart, disks, tracks, links, engines, peers.
 
     python -m benchmarks.broker [--quick] [--only publish,latency,fanout,webhooks,memory,...] [--write]
 
@@ -22,6 +22,7 @@ import numpy as np
 import uvloop
 
 from benchmarks.broker.clients import CONSUMERS
+from benchmarks.broker.engines import engines
 from benchmarks.broker.links import Latencies, measured
 from benchmarks.broker.peers import BATCH, counts, postgis, rate, tile38
 from benchmarks.broker.process import SERVE, SLOW_DISK, ServerProcess
@@ -206,7 +207,8 @@ def links(bench: Bench) -> Iterator[Row]:
 
 SECTIONS = {
     "publish": publish, "latency": latency, "fanout": fanout, "webhooks": webhooks, "memory": memory,
-    "restart": restart, "disk": disk, "tracked": tracked, "links": links, "tile38": tile38, "postgis": postgis,
+    "restart": restart, "disk": disk, "tracked": tracked, "links": links, "engines": engines,
+    "tile38": tile38, "postgis": postgis,
 }  # fmt: skip
 
 if __name__ == "__main__":

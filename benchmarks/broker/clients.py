@@ -185,9 +185,10 @@ def unframed(data: bytes) -> tuple[bytes, bytes] | None:
     return (data[start : start + size], data[start + size :]) if len(data) >= start + size else None
 
 
-async def connect(port: int, kind: type[Consumer], owners: int, tally: Tally) -> list[Consumer]:
+async def connect(port: int, kind: type[Consumer], owners: int | range, tally: Tally) -> list[Consumer]:
     """Open a consumer for each owner, 50 at a time; return when all receive."""
-    loop, found, left = asyncio.get_running_loop(), [], owners
+    owners = range(owners) if isinstance(owners, int) else owners
+    loop, found, left = asyncio.get_running_loop(), [], len(owners)
     all_open = asyncio.Event()
 
     def opened() -> None:
@@ -196,10 +197,10 @@ async def connect(port: int, kind: type[Consumer], owners: int, tally: Tally) ->
         if not left:
             all_open.set()
 
-    for start in range(0, owners, 50):
+    for start in range(0, len(owners), 50):
         made = [
             loop.create_connection(lambda owner=owner: kind(owner, tally, opened), "127.0.0.1", port)  # type: ignore[misc]
-            for owner in range(start, min(start + 50, owners))
+            for owner in owners[start : start + 50]
         ]
         found += [protocol for _, protocol in await asyncio.gather(*made)]
     await asyncio.wait_for(all_open.wait(), 60)

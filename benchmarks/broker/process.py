@@ -79,12 +79,12 @@ class ServerProcess:
             raise SystemExit(f"{method} {path}: {answer.status} {data[:500]!r}")
         return json.loads(data) if "json" in answer.headers.get("Content-Type", "") else data
 
-    def load(self, workload: Workload, owners: int | None = None, query: str = "") -> float:
+    def load(self, workload: Workload, owners: int | None = None, query: str = "", size: int = 20_000) -> float:
         """Upload all subscriptions, as those of so many owners; return the seconds that it took.
 
-        `query` has further parameters of the upload.
+        `query` has further parameters of the upload, `size` is the number of subscriptions in a request.
         """
-        uploads = list(workload.uploads(owners))
+        uploads = list(workload.uploads(owners, size))
         start = time.perf_counter()
         path = f"/subscriptions?template={quote(TEMPLATE)}{query}"
         count = sum(self.ask("POST", path, body, "application/vnd.apache.parquet")["count"] for body in uploads)

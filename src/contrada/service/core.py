@@ -204,11 +204,13 @@ class Core:
         tracked: Sequence[TrackedEvent],
         at: int,
         change: StoreChange,
+        matches: bytes | None = None,
     ) -> Delivery:
-        """Give a message the next sequence number and a place in the log."""
+        """Give a message the next sequence number and a place in the log; `matches` are its numbers and events."""
         self.last += 1
         self.total += len(message.body)
-        matches = pack_matches(numbers, tracked)
+        if matches is None:
+            matches = pack_matches(numbers, tracked)
         change.messages.append(StoredMessage(self.last, at, tenant, id or "", *message, matches, self.total))
         self._recent.add(tenant, id, self.last)
         return Delivery(self.last, message.body, numbers, tracked)

@@ -7,13 +7,12 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from contrada.errors import ContradaError, UnknownKeyError
+from contrada.errors import ContradaError, LimitError, UnknownKeyError
 from contrada.service.catalog import FILTER, SEPARATOR, SUBSCRIPTION, Definition, FeedPlaces
 from contrada.service.commands import (
     Acknowledge,
@@ -44,12 +43,11 @@ from contrada.service.shared_log.shared_log import SharedLog
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.subscriber_retention import KeptFor
 from contrada.service.table_files import TableFiles
-from contrada.service.tracks.groups import GroupKey
-from contrada.service.tracks.journal import SNAPSHOT_AFTER, BegunSnapshot
+from contrada.service.tracks.journal import SNAPSHOT_AFTER
+from contrada.service.tracks.saving import save_tracks
 from contrada.service.tracks.trackers import TrackCounts
 from contrada.service.views import SubscriberView, SubscriptionView
 
-SNAPSHOT_PARTS = 8  # of a snapshot of tracked objects in one transaction
 TICK_SECONDS = 1.0  # between looks at expiry, retention and acknowledgements
 DAY = 86_400_000  # milliseconds
 FRAME_BYTES = 200  # at most, that a subscription or record of a command takes besides its texts
@@ -299,14 +297,7 @@ class Service:
 
     async def save_tracks(self) -> None:
         """Write snapshots of tracked objects that have changed much since the last one."""
-        core = self._engine.core
-        for key in core.trackers.due():
-            begun = await self.do(partial(_begin_snapshot, key))
-            records = iter(() if begun is None else begun.records())
-            while part := list(islice(records, SNAPSHOT_PARTS)):
-                await self.write_here(part)
-            if begun is not None:
-                await self.do(partial(_complete_snapshot, core, begun))
+        await save_tracks(self._engine.core, self.do)
 
     @property
     def following(self) -> Following | None:
@@ -418,8 +409,17 @@ class Service:
     ) -> list[Definition | ContradaError]:
         """Add or replace subscriptions; the answer has a Definition or an error for each."""
         parts = self._portions(subscriptions, lambda one: len(one[0]) + len(str(one[1].filter)))
-        found = await asyncio.gather(*(self.do(PutSubscriptions(tenant, part)) for part in parts))
+        found = await asyncio.gather(*(self._put_portion(tenant, part) for part in parts))
         return [one for part in found for one in part]
+
+    async def _put_portion(
+        self, tenant: str, part: list[tuple[str, NewSubscription]]
+    ) -> Sequence[Definition | ContradaError]:
+        try:
+            found: list[Definition | ContradaError] = await self.do(PutSubscriptions(tenant, part))
+            return found
+        except LimitError as error:  # one that is too large for a shared log
+            return [error] * len(part)
 
     async def set_paused(self, tenant: str, key: str, is_paused: bool) -> Definition:
         """Pause or resume a subscription; a resumed one applies from the next message on."""
@@ -588,12 +588,3 @@ class Service:
     async def record_page(self, kind: str, prefix: str, after: str, limit: int) -> list[tuple[str, bytes]]:
         """Return up to `limit` records whose names begin with `prefix` and come after `after`, by rising name."""
         return await asyncio.to_thread(self._store.page, kind, prefix, after, limit)
-
-
-def _begin_snapshot(key: GroupKey, core: Core, change: StoreChange) -> BegunSnapshot | None:
-    return core.trackers.begin_snapshot(key, change)
-
-
-def _complete_snapshot(begun_by: Core, begun: BegunSnapshot, core: Core, change: StoreChange) -> None:
-    if core is begun_by:  # one that was loaded again has begun with what the store holds
-        core.trackers.complete_snapshot(begun, change)

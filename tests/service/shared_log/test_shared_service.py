@@ -100,6 +100,22 @@ def test_what_one_server_takes_all_deliver(tmp_path):
     run(work())
 
 
+def test_an_upload_that_is_larger_than_a_record_becomes_several(tmp_path):
+    async def work():
+        async with servers(tmp_path, MemoryEngine(most_bytes=2_000)) as (north, south):
+            asked = [(f"k{number}", NewSubscription("ann", f"severity >= {number}")) for number in range(40)]
+            asked[7] = ("k7", NewSubscription("ann", f"name = '{'x' * 2_000}'"))
+            found = await north.put_many("t", asked)
+            assert [number for number, one in enumerate(found) if isinstance(one, LimitError)] == [7]
+            await south.publish("t", post({"severity": 20}))
+            expected = {f"k{number}" for number in range(21) if number != 7}
+            await caught_up([north, south])
+            for service in (north, south):
+                assert {key for _, key, *_ in await everything(service, "t", "ann")} == expected
+
+    run(work())
+
+
 class Life:
     """What is known of a subscription: the filter, and the messages that it applies to."""
 

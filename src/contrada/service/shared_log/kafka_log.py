@@ -403,6 +403,10 @@ def _built(producer: Any, records: Sequence[LogRecord]) -> tuple[Any, int]:
 
 def _unit(record: Any) -> LogUnit:
     """Return a record as a unit; one of another writer has no head."""
-    head = next((value or b"" for name, value in record.headers if name == HEADER), b"")
+    head = b""
+    for name, value in record.headers:
+        if name == HEADER:
+            head = value or b""
+            break
     key = (record.key or b"").decode("utf-8", "replace")
     return LogUnit(record.offset + 1, (LogRecord(key, head, record.value or b""),))

@@ -12,7 +12,7 @@ from contrada.broker.effects import Persist
 from contrada.service.core import Delivery
 from contrada.service.intake import BodyReader, Part, Post, Taken
 from contrada.service.links.payloads import MessagePayload
-from contrada.service.matches import TrackedEvent, unpack_matches
+from contrada.service.matches import TrackedEvent, list_matches
 from contrada.service.reading_again import read_again
 from contrada.service.shared_log.duties import LogPlace, PlacedCore
 from contrada.service.shared_log.entries import MessageEntry, mark_of
@@ -101,6 +101,7 @@ class SharedCore(PlacedCore):
         """
         outcomes: list[int | str] = [0] * len(messages)
         deliveries: list[Delivery] = []
+        version, is_tracked = self.place.versions.get(tenant, 0), self.trackers.watches(tenant)
         again = self._known(tenant, [entry.head.id or None for entry in messages])
         fresh = [place for place in range(len(messages)) if place not in again]
         found, refused, tracked = self._found(tenant, messages, fresh)
@@ -115,7 +116,9 @@ class SharedCore(PlacedCore):
                 head, events = entry.head, tracked.get(place, ())
                 payload = MessagePayload(head.format, entry.body)
                 numbers = sorted(found.get(place, ()))
-                deliveries.append(self._log(tenant, head.id or None, payload, numbers, events, self.at, change))
+                matches = head.matches if head.version == version and not is_tracked else None
+                one = self._log(tenant, head.id or None, payload, numbers, events, self.at, change, matches)
+                deliveries.append(one)
                 outcomes[place] = self.last
         return outcomes, deliveries
 
@@ -127,7 +130,7 @@ class SharedCore(PlacedCore):
         is_stale = any(messages[place].head.version != version for place in fresh)
         heads: dict[int, list[int]] = {}
         if not is_stale:
-            heads = {place: unpack_matches(messages[place].head.matches).tolist() for place in fresh}
+            heads = {place: list_matches(messages[place].head.matches) for place in fresh}
             if not is_tracked:
                 return heads, {}, {}
         parts = self._read(messages, fresh)
@@ -165,9 +168,9 @@ class SharedCore(PlacedCore):
 
     # --- how far it is ---
 
-    def is_known(self, origin: str, count: int) -> bool:
-        """Return True if a record of a server was applied already: it may be in the log twice."""
-        return count <= self.place.origins.get(origin, (0, 0))[0]
+    def last_count(self, origin: str) -> int:
+        """Return the count of the last record of a server that was applied: earlier ones may be in the log again."""
+        return self.place.origins.get(origin, (0, 0))[0]
 
     def advance(self, unit: LogUnit, size: int, last: Mapping[str, int], change: StoreChange) -> None:
         """Note that units up to one are applied, `size` bytes; `last` has the last count of each origin."""

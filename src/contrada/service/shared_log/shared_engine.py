@@ -298,8 +298,8 @@ class SharedEngine:
         """Apply units, again and again until the store has taken all of them."""
         while units:
             try:
-                for part in _parts(units):
-                    self._apply(part)
+                for part, size in _parts(units):
+                    self._apply(part, size)
                 return
             except StoreError as error:
                 self._fault = error
@@ -341,8 +341,8 @@ class SharedEngine:
                 self._room.release(stashed)
             return True
 
-    def _apply(self, units: Sequence[LogUnit]) -> None:
-        """Apply units in one transaction."""
+    def _apply(self, units: Sequence[LogUnit], size: int) -> None:
+        """Apply units, which have so many bytes, in one transaction."""
         core, change, began = self.core, StoreChange(), time_ns()
         answers: list[tuple[Any, Any]] = []
         deliveries: list[Delivery] = []
@@ -359,7 +359,6 @@ class SharedEngine:
                 deliveries += delivered
                 self._note_outcomes(messages, outcomes, answers)
         core.trackers.flush(change)
-        size = sum(record_bytes(record) for unit in units for record in unit.records)
         core.advance(units[-1], size, last, change)
         start, matched = perf_counter(), time_ns()
         self._store.write(change)
@@ -376,7 +375,7 @@ class SharedEngine:
                     self.foreign += 1
                     continue
                 origin, count = entry.head.origin, entry.head.count
-                if count > last.get(origin, 0) and not self.core.is_known(origin, count):
+                if count > (last[origin] if origin in last else self.core.last_count(origin)):
                     last[origin] = count
                     yield entry
 
@@ -432,19 +431,25 @@ def _runs(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
         yield run
 
 
-def _parts(units: list[LogUnit]) -> Iterator[list[LogUnit]]:
-    """Yield the units of one transaction after the other; a tick, which reads what is stored, has one of its own."""
+def _parts(units: list[LogUnit]) -> Iterator[tuple[list[LogUnit], int]]:
+    """Yield the units of one transaction after the other, and their bytes.
+
+    A tick, which reads what is stored, has a transaction of its own.
+    """
     part: list[LogUnit] = []
     size = 0
     for unit in units:
-        is_tick = any(record.key == TICK for record in unit.records)
+        own, is_tick = 0, False
+        for key, head, value in unit.records:
+            own += len(key) + len(head) + len(value)
+            is_tick |= key == TICK
         if part and (is_tick or size > GROUP_BYTES):
-            yield part
+            yield part, size
             part, size = [], 0
         part.append(unit)
-        size += sum(map(record_bytes, unit.records))
+        size += own
         if is_tick:
-            yield part
+            yield part, size
             part, size = [], 0
     if part:
-        yield part
+        yield part, size
