@@ -31,6 +31,8 @@ def main() -> int:
         f" {run.suppressed:,}), {run.messages:,} messages, {run.events:,} events, {run.cuts} cuts, {run.kills} kills:"
         f" {len(run.faults)} faults, {time.perf_counter() - start:.0f} s"
     )
+    parts = ", ".join(f"{what} {seconds:.0f} s" for what, seconds in run.seconds.items())
+    print(f"{parts}; the largest process has {run.resident / 1e6:.0f} MB in memory")
     print("\n".join(run.faults[:20]))
     return 1 if run.faults else 0
 

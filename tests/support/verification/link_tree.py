@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ SIDE = 80.0  # of the square that messages come from, in degrees
 PACE = ("--links-retry-first", "0.1", "--links-retry-most", "1", "--links-ping", "2")
 ROWS = 2_000  # subscriptions in one request
 AT_A_TIME = 4  # brokers that start, or that are given subscriptions
-SECONDS = 120.0  # in which everything must have settled
+SECONDS = 240.0  # in which everything must have settled
 KEYS = {"CONTRADA_LINKS_KEYS": ADMIN}
 HEADERS = {"Authorization": f"Bearer {ADMIN}"}
 
@@ -110,6 +111,15 @@ class TreeRun:
     suppressed: int = 0
     cuts: int = 0
     kills: int = 0
+    resident: int = 0  # bytes of the largest process at the end
+    seconds: dict[str, float] = field(default_factory=dict)  # by what was done
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Note how long a block takes."""
+        start = time.perf_counter()
+        yield
+        self.seconds[what] = time.perf_counter() - start
 
 
 class LinkTree:
@@ -249,26 +259,31 @@ async def run_tree(
     draw, result = random.Random(seed), TreeRun()
     asked = list(wishes(subscriptions, brokers, draw))
     sent: list[Report] = []
+    begun = time.perf_counter()
     async with tree(folder, brokers, draw, delay, postgres) as network:
-        await network.subscribe(asked)
-        links = await network.settle()
+        result.seconds["start"] = time.perf_counter() - begun
+        with result.timed("subscribe"):
+            await network.subscribe(asked)
+            links = await network.settle()
         result.forwarded, result.suppressed = (sum(link[what] for link in links) for what in ("forwards", "suppresses"))
-        for number in range(rounds):
-            proxy = draw.choice(network.proxies)
-            proxy.cut()
-            result.cuts += 1
-            work = []
-            for broker in range(brokers):
-                messages = reports(len(sent), batch, draw)
-                sent += messages
-                work.append(network.publish(broker, messages))
-            if number % 2:
-                work.append(_kill(network.servers[result.kills % brokers]))
-                result.kills += 1
-            await asyncio.gather(*work)
-            proxy.heal()
-        await network.settle()
+        with result.timed("messages"):
+            for number in range(rounds):
+                proxy = draw.choice(network.proxies)
+                proxy.cut()
+                result.cuts += 1
+                work = []
+                for broker in range(brokers):
+                    messages = reports(len(sent), batch, draw)
+                    sent += messages
+                    work.append(network.publish(broker, messages))
+                if number % 2:
+                    work.append(_kill(network.servers[result.kills % brokers]))
+                    result.kills += 1
+                await asyncio.gather(*work)
+                proxy.heal()
+            await network.settle()
         result.messages = len(sent)
+        result.resident = max(server.resident() for server in network.servers)
         for broker in range(brokers):
             got = Counter([event async for event in network.events(broker)])
             result.events += got.total()
