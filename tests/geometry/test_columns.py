@@ -241,6 +241,48 @@ def test_bad_rows_are_set_aside_with_reasons():
     assert caught.value.row == 0
 
 
+EDGES = [0.0, -0.0, 1.5, -2.5, 1e-120, -1e120, 1.1e120, 9e-121, -5e-324, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+@pytest.mark.parametrize("values", [EDGES, EDGES[:6]])
+def test_plain_points_are_read_as_shapely_reads_them(kind, values):
+    """Every pair of coordinates; the array begins within its buffers."""
+    xy = np.array([(x, y) for x in values for y in values])
+    rows = pa.array([b"\x01", *shapely.to_wkb(shapely.points(xy))], kind)[1:]
+    good = ((xy == 0) | ((np.abs(xy) >= 1e-120) & (np.abs(xy) <= 1e120))).all(axis=1)
+    for given in (rows, pa.chunked_array([rows]), pa.chunked_array([rows[:5], rows[5:]])):
+        made = ct.read_points(given)
+        assert made.points.xy.tolist() == xy[good].tolist()
+        assert not np.signbit(made.points.xy[made.points.xy == 0]).any()
+        assert made.rows.tolist() == np.flatnonzero(good).tolist()
+        assert [bad.row for bad in made.rejected] == np.flatnonzero(~good).tolist()
+
+
+@pytest.mark.parametrize("other", [None, b"", b"\x01\x01\x00\x00\x00", "big-endian", "with Z", "with SRID", "a line"])
+def test_one_row_that_is_no_plain_point_changes_no_other_row(other):
+    shapes = {
+        "big-endian": shapely.to_wkb(shapely.Point(7, 8), byte_order=0),
+        "with Z": shapely.to_wkb(shapely.Point(7, 8, 9)),
+        "with SRID": shapely.to_wkb(shapely.set_srid(shapely.Point(7, 8), 25832), include_srid=True),
+        "a line": shapely.to_wkb(shapely.LineString([(0, 0), (1, 1)])),
+    }
+    plain = shapely.to_wkb(shapely.Point(1, 2))
+    made = ct.read_points(pa.array([plain, shapes.get(other, other), plain], pa.binary()), crs="EPSG:25832")
+    is_point = other in ("big-endian", "with Z", "with SRID")
+    assert made.points.xy.tolist() == [[1, 2], *([[7, 8]] if is_point else []), [1, 2]]
+    assert [bad.row for bad in made.rejected] == ([] if is_point else [1])
+
+
+@pytest.mark.parametrize("offsets", [[0, 900, 921, 63], [0, 42, 21, 63], [0, -42, -21, 63], [0, 2**31 - 1, 42, 63]])
+def test_offsets_outside_of_a_column_of_points_are_damage(offsets):
+    data = pa.py_buffer(b"".join(shapely.to_wkb(shapely.points(np.ones((3, 2))))))
+    rows = pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(np.array(offsets, np.int32)), data])
+    for read in (ct.read_points, ct.PointArray.from_wkb, ct.PointArray.from_arrow):
+        with pytest.raises(ct.FormatError, match="is damaged"):
+            read(rows)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -31,7 +31,8 @@ DEFAULT_THRESHOLD = 3  # of rows without a threshold, if others have one
 # Of each, the one that takes longest to compile comes first; regions are read while the others are still compiled.
 READING_KERNELS = ("validate_regions", "read_polygon", "count_wkb", "fill_wkb", "scan_wkb", "write_wkb")
 MATCHING_KERNELS = (
-    "match_scalars", "hilbert_keys", "gather_regions", "z_order", "fill_boxes", "fill_ordered_bits", "fill_values",
+    "match_scalars", "hilbert_keys", "gather_regions", "fill_points", "z_order", "fill_boxes", "fill_ordered_bits",
+    "fill_integer_bits", "fill_values",
 )  # fmt: skip
 FIRST_MESSAGES = 1024  # messages that workers match before the run is timed
 # Spark would read files below 4 MB in one task each, on one core.

@@ -11,9 +11,11 @@ import numpy as np
 import shapely
 from numpy.typing import ArrayLike, NDArray
 
+from contrada import kernels
 from contrada.arguments import checks_methods
-from contrada.codes import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING
+from contrada.codes import GOOD, MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING, PLAIN_SIZE, WRONG_TYPE
 from contrada.errors import ArgumentError, CrsError, RegionError
+from contrada.geometry.arrays import frozen
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.crs import Crs, crs_member, named_by_srids, named_by_values, resolved, srid_of
 from contrada.geometry.faults import FaultCode, Rejection, rejection
@@ -36,6 +38,13 @@ class SiftedPoints(NamedTuple):
     rejected: tuple[Rejection, ...]
 
 
+class PlainPoints(NamedTuple):
+    """Coordinates (n, 2) without -0.0, and whether all are in range."""
+
+    xy: NDArray[np.float64]
+    are_good: bool
+
+
 def are_in_range(xy: NDArray[np.float64]) -> bool:
     """Return True only if `in_range` holds of all points and no coordinate is zero; quick."""
     size = np.abs(xy)
@@ -48,6 +57,13 @@ def in_range(xy: NDArray[np.float64]) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         is_good = (size == 0) | ((size >= MIN_MAGNITUDE) & (size <= MAX_MAGNITUDE))
     return np.asarray(is_good[:, 0] & is_good[:, 1])
+
+
+def sift_plain(plain: PlainPoints, crs: Crs | None) -> SiftedPoints:
+    """Split plain points into those in range and rejected rows."""
+    if plain.are_good:
+        return SiftedPoints(PointArray.of_checked(plain.xy, crs), np.arange(len(plain.xy)), ())
+    return sift_coordinates(plain.xy, crs)
 
 
 def sift_coordinates(xy: NDArray[np.float64], crs: Crs | None) -> SiftedPoints:
@@ -94,26 +110,24 @@ def shapely_srids(array: NDArray[np.object_]) -> NDArray[np.int64]:
 
 
 PLAIN_HEADER = b"\x01\x01\x00\x00\x00"  # a little-endian point without Z, M or SRID: 21 bytes in all
-PLAIN_SIZE = 21
-# Two coordinates as one complex number: NumPy copies that many times as fast as two numbers, or 16 bytes.
-_PLAIN = np.dtype({"names": ["order", "type", "xy"], "formats": ["u1", "<u4", "<c16"], "offsets": [0, 1, 5]})
 
 
-def plain_points(values: Any) -> NDArray[np.float64] | None:
-    """Return the coordinates of an Arrow array of plain WKB points without nulls, read in place; otherwise None."""
+def plain_points(values: Any) -> PlainPoints | None:
+    """Return the coordinates of an Arrow array of plain WKB points without nulls, read by one kernel; otherwise None.
+
+    Steps in NumPy would each wait for the interpreter, when other threads read other slices.
+    """
     if not hasattr(values, "__arrow_c_array__") and not hasattr(values, "__arrow_c_stream__"):
         return None
     try:
-        data, positions, missing = arrow_buffers(values)
+        data, positions, missing = arrow_buffers(values, reader_checks_offsets=True)
     except RegionError:
         return None
-    rows = len(missing)
-    if rows == 0 or missing.any() or (np.diff(positions) != PLAIN_SIZE).any():
+    if missing.any() or not len(missing):
         return None
-    records = data[positions[0] : positions[-1]].view(_PLAIN)
-    if (records["order"] != 1).any() or (records["type"] != 1).any():
-        return None
-    return records["xy"].astype(np.complex128).view(np.float64).reshape(rows, 2)
+    xy = np.empty((len(missing), 2))
+    fault = kernels.fill_points(frozen(data), frozen(positions), xy.view(np.uint64))
+    return None if fault == WRONG_TYPE else PlainPoints(xy, fault == GOOD)
 
 
 def _read(kind: SourceKind, values: Any, crs: Any) -> PointArray:

@@ -17,7 +17,15 @@ from contrada.errors import ArgumentError
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import FaultCode, rejection
-from contrada.geometry.point import Point, PointArray, SiftedPoints, plain_points, sift_coordinates, sift_points
+from contrada.geometry.point import (
+    Point,
+    PointArray,
+    SiftedPoints,
+    plain_points,
+    sift_coordinates,
+    sift_plain,
+    sift_points,
+)
 from contrada.geometry.region import Region
 from contrada.geometry.sources import raw_from_geojson, raw_from_shapely, raw_from_wkb, raw_from_wkt
 from contrada.geometry.validation import sift
@@ -97,7 +105,7 @@ def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
         raise ArgumentError(f"points: need WKB, Shapely or Arrow values, got {kind}")
     plain = plain_points(values)
     if plain is not None:
-        return sift_coordinates(plain, Crs.of(crs))
+        return sift_plain(plain, Crs.of(crs))
     array, faults = shapes_from_wkb(values)
     return sift_points(array, faults, Crs.of(crs))
 

@@ -65,9 +65,14 @@ def _as_bytes(value: Any, row: int) -> bytes | None:
     raise RegionError(f"row {row}: WKB: need bytes or hex text, got {type(value).__name__}", row=row)
 
 
-def arrow_buffers(values: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
-    """Return bytes, row offsets and missing marks of an Arrow array of binary values."""
-    array = whole_array(values)
+def arrow_buffers(
+    values: Any, reader_checks_offsets: bool = False
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
+    """Return bytes, row offsets and missing marks of an Arrow array of binary values.
+
+    The offsets are sound, unless the caller says that what reads them checks them.
+    """
+    array = whole_array(values, reader_checks_offsets)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):

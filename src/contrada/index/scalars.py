@@ -175,7 +175,7 @@ class ScalarIndex:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Match many messages; return the number of filters of each, and their places here, unordered."""
         scratch = self._scratch()  # one per thread
-        most = int(np.diff(offsets).max(initial=0)) + len(self.arrays.entries)
+        most = (int(np.diff(offsets).max(initial=0)) if len(reached) else 0) + len(self.arrays.entries)
         out, ends = np.empty(max(4 * most, 1 << 16), np.int64), np.empty(messages.size, np.int64)
         start, counts, answers = 0, [], []
         boxes, regions, region_of, table = beside

@@ -28,20 +28,31 @@ Pairs = tuple[Integers, Integers]  # messages and filters
 
 MIN_MESSAGES_PER_SLICE = 16
 MIN_ROWS_PER_SLICE, MAX_ROWS_PER_SLICE = 4096, 1 << 16  # of a table; larger slices would not stay in the caches
+LEAD = 32  # the calling thread gets 1/LEAD of the rows of a table on top of its share
 NO_PAIRS: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class SpatialColumn(NamedTuple):
-    """Regions and points of one attribute: message k has region `region_of[k]` or point `point_of[k]`, or -1."""
+    """Regions and points of one attribute: message k has region `region_of[k]` or point `point_of[k]`, or -1.
+
+    If `is_whole`, every message k has region k, or every message k has point k.
+    """
 
     regions: RegionArray
     points: PointArray
     region_of: Integers
     point_of: Integers
+    is_whole: bool = False
 
     @classmethod
     def of_parts(cls, parts: Sequence[ValueRows], size: int) -> SpatialColumn:
         """Return the values of `size` messages from columns and the messages that their rows belong to."""
+        if len(parts) == 1 and len(parts[0].rows) == size > 0:
+            column, rows = parts[0]
+            none = np.full(size, -1)
+            if isinstance(column, RegionArray):
+                return cls(column, _joined_points([]), rows, none, True)
+            return cls(_joined_regions([]), column, none, rows, True)
         region_of, point_of = np.full(size, -1), np.full(size, -1)
         regions: list[RegionArray] = []
         points: list[PointArray] = []
@@ -61,13 +72,16 @@ class SpatialColumn(NamedTuple):
 
     def chosen(self, rows: Integers | slice) -> SpatialColumn:
         """Return the values of the messages `rows`."""
-        return self._replace(region_of=self.region_of[rows], point_of=self.point_of[rows])
+        if self.is_whole and not isinstance(rows, slice):
+            none = self.region_of if len(self.points) else self.point_of
+            places = (none[: len(rows)], rows) if len(self.points) else (rows, none[: len(rows)])
+            return self._replace(region_of=places[0], point_of=places[1], is_whole=False)
+        return self._replace(region_of=self.region_of[rows], point_of=self.point_of[rows], is_whole=False)
 
     def order(self) -> Integers:
         """Return all messages; those with values that lie close together are close together."""
-        for column, place in self.kinds:
-            if len(column) == len(place) and np.array_equal(place, np.arange(len(place))):
-                return z_order(column)
+        if self.is_whole:
+            return z_order(self.points if len(self.points) else self.regions)
         found = []
         for column, messages, rows in self.parts():
             owner = np.full(len(column), -1)
@@ -176,11 +190,13 @@ def level_pairs(level: Level, batch: Batch) -> Pairs:
     owners, found = _joined([_tree_pairs(slot, tree, batch) for slot, tree in level.trees.items()])
     index, done = level.scalars, None
     if isinstance(index, ScalarIndex):
-        order = np.argsort(owners, kind="stable")
-        offsets = offsets_of(np.bincount(owners, minlength=len(batch.rows)))
+        offsets = np.zeros(len(batch.rows) + 1, np.int64)
+        if len(owners):
+            found = found[np.argsort(owners, kind="stable")]
+            offsets = offsets_of(np.bincount(owners, minlength=len(batch.rows)))
         beside, done = _beside(level, index, batch)
         assert batch.scalars is not None, "filters with scalar constraints make an encoder that asks for scalars"
-        counts, found = index.match_many(batch.scalars, offsets, found[order], beside)
+        counts, found = index.match_many(batch.scalars, offsets, found, beside)
         owners = np.repeat(np.arange(len(counts)), counts)
     elif isinstance(index, RecordView) and batch.scalars is not None:
         counts, filters = index.match_many(batch.scalars)
@@ -309,7 +325,11 @@ def slice_spans(rows: int, threads: int | None) -> list[tuple[int, int]]:
     """Return start and end of the slices of a table that are read and matched on their own; one if it is small."""
     check_threads(threads)
     count = min(threads or cores(), rows // MIN_ROWS_PER_SLICE)
-    return spans_of(rows, max(1, count, -(-rows // MAX_ROWS_PER_SLICE)))
+    slices = max(1, count, -(-rows // MAX_ROWS_PER_SLICE))
+    if slices > count:
+        return spans_of(rows, slices)
+    first = (rows - rows // LEAD) // count * (count - 1)  # the calling thread has the last slice, and begins at once
+    return [*spans_of(first, count - 1), (first, rows)]
 
 
 def spans_of(rows: int, count: int) -> list[tuple[int, int]]:

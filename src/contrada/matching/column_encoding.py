@@ -117,13 +117,11 @@ class ColumnEncoder:
         if slot < 0:
             return
         numbers = _numpy(array)
-        if (
-            len(numbers)
-            and not array.null_count
-            and -EXACT_INTEGERS <= numbers.min() <= numbers.max() <= EXACT_INTEGERS
-        ):
-            self._values.append(SlotValues(slot, None, _ordered_bits(numbers.astype(np.float64)), NO_RESTS))
-            return
+        if not array.null_count and numbers.dtype != np.uint64:
+            bits = np.empty(len(numbers), np.int64)
+            if kernels.fill_integer_bits(frozen(numbers.astype(np.int64, copy=False)), EXACT_INTEGERS, bits):
+                self._values.append(SlotValues(slot, None, bits, NO_RESTS))
+                return
         is_valid = _valid(array)
         is_exact = is_valid & (numbers <= EXACT_INTEGERS)
         if numbers.dtype.kind == "i":

@@ -16,7 +16,7 @@ from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.pool import map_threaded
 from contrada.matching import batch_reading
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
-from contrada.matching.batch import Batch, Counted, count_pairs, main_attribute, match_batch, slice_spans
+from contrada.matching.batch import Batch, Integers, count_pairs, main_attribute, match_batch, slice_spans
 from contrada.matching.batch_reading import Checked
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.names import Names
@@ -94,30 +94,38 @@ class MatchingTable:
         encoder = self._store.encoder
         if batch_reading.is_arrow(messages):
             table = batch_reading.as_table(messages, {*self._crs, *encoder.asked})
-            counted, rejected = self._match_table(snapshot, table, threads)
+            offsets, answer, rejected = self._match_table(snapshot, table, threads)
         else:
             main = main_attribute(snapshot)
             batch, rejected = batch_reading.batch_of_list(messages, self._read, encoder, main)
             self._note_sample(batch)
-            counted = match_batch(snapshot, batch, len(batch.rows) + len(rejected), threads)
-        return self._many(snapshot, counted, by, rejected)
+            counts, answer = match_batch(snapshot, batch, len(batch.rows) + len(rejected), threads)
+            offsets = offsets_of(counts)
+        return self._many(snapshot, offsets, answer, by, rejected)
 
-    def _match_table(self, snapshot: Snapshot, table: Any, threads: int | None) -> tuple[Counted, list[Rejection]]:
-        """Read and match slices of a large table in threads, a small table as a whole."""
+    def _match_table(
+        self, snapshot: Snapshot, table: Any, threads: int | None
+    ) -> tuple[Integers, Integers, list[Rejection]]:
+        """Read and match slices of a large table in threads, a small table as a whole; return offsets and rows."""
         spans, main = slice_spans(table.num_rows, threads), main_attribute(snapshot)
+        offsets = np.empty(table.num_rows + 1, np.int64)
+        offsets[0] = 0
 
-        def match(span: tuple[int, int]) -> tuple[Counted, list[Rejection]]:
+        def match(span: tuple[int, int]) -> tuple[Integers, list[Rejection]]:
             start, stop = span
             part = table.slice(start, stop - start)
             batch, rejected = batch_reading.batch_of_table(part, self._crs, self._store.encoder, main)
-            if start == 0:
+            counts, answer = match_batch(snapshot, batch, stop - start, threads if len(spans) == 1 else 1)
+            np.cumsum(counts, out=offsets[start + 1 : stop + 1])
+            if stop == table.num_rows:  # the slice that this thread begins with, while the others wake up
                 self._note_sample(batch)
-            counted = match_batch(snapshot, batch, stop - start, threads if len(spans) == 1 else 1)
-            return counted, [item._replace(row=item.row + start) for item in rejected]
+            return answer, [item._replace(row=item.row + start) for item in rejected]
 
         found = map_threaded(match, spans, threads) if len(spans) > 1 else [match(spans[0])]
-        counts, rows = zip(*(counted for counted, _ in found), strict=True)
-        return (np.concatenate(counts), np.concatenate(rows)), [item for _, rejected in found for item in rejected]
+        for start, stop in spans[1:]:
+            offsets[start + 1 : stop + 1] += offsets[start]
+        rows = np.concatenate([answer for answer, _ in found])
+        return offsets, rows, [item for _, rejected in found for item in rejected]
 
     def _note_sample(self, batch: Batch) -> None:
         """Add a few messages of a batch to the sample."""
@@ -178,15 +186,18 @@ class MatchingTable:
             raise ArgumentError('a table simplified by subscriber has no keys; pass by="subscriber"')
         return self._keys
 
-    def _many(self, snapshot: Snapshot, counted: Counted, by: By, rejected: list[Rejection]) -> ManyMatches:
-        """Turn counted rows of subscriptions into the answer by `by`."""
-        counts, answer = counted
+    def _many(
+        self, snapshot: Snapshot, offsets: Integers, answer: Integers, by: By, rejected: list[Rejection]
+    ) -> ManyMatches:
+        """Turn rows of subscriptions, message by message, into the answer by `by`."""
         owners = TableNames(self._subscribers, snapshot.subscription_subscriber, self._keys)
         if by == "subscriber" and owners.subscription_subscriber is not None:
-            messages = np.repeat(np.arange(len(counts)), counts)
+            size = len(offsets) - 1
+            messages = np.repeat(np.arange(size), np.diff(offsets))
             subscribers = owners.of_subscriptions(answer)
-            counts, answer = count_pairs(messages, subscribers, len(counts), len(self._subscribers), True)
-        return ManyMatches(offsets_of(counts), answer, tuple(rejected), by, owners)
+            counts, answer = count_pairs(messages, subscribers, size, len(self._subscribers), True)
+            offsets = offsets_of(counts)
+        return ManyMatches(offsets, answer, tuple(rejected), by, owners)
 
     def _checked(self, message: Mapping[str, Any]) -> Message:
         """Check and encode a message for the levels."""

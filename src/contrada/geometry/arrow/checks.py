@@ -44,8 +44,10 @@ def unreadable_reason(error: ContradaError) -> str:
     return str(error) if UNREADABLE in str(error) else f"the file {UNREADABLE}: {error}"
 
 
-def check_column(column: Any, what: str) -> Any:
+def check_column(column: Any, what: str, is_full: bool = True) -> Any:
     """Return an Arrow array or chunked array if it is sound, or raise FormatError; UTF-8 is not checked.
+
+    Unless `is_full`, only the sizes of buffers are checked, and the first and the last offset.
 
     Linear in rows: 1.5 ms for a million values of WKB. A match takes hundreds of times as long, so columns that Spark
     made are checked too.
@@ -58,7 +60,7 @@ def check_column(column: Any, what: str) -> Any:
     """
     try:
         if not _is_text(column.type):
-            column.validate(full=True)
+            column.validate(full=is_full)
             return column
     except Exception:
         pass  # bad texts in it, or damaged
@@ -102,8 +104,10 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def whole_array(values: Any) -> Any:
+def whole_array(values: Any, reader_checks_offsets: bool = False) -> Any:
     """Return one sound Arrow array from an array, a chunked array or an object with an Arrow interface.
+
+    If the reader of binary values checks their offsets itself, they are not checked here.
 
     >>> import pyarrow as pa
     >>> whole_array(pa.chunked_array([[1], [2, 3]])).to_pylist()
@@ -112,7 +116,8 @@ def whole_array(values: Any) -> Any:
     if not isinstance(values, pa.Array | pa.ChunkedArray):  # a stream drops types that are not registered
         make = pa.chunked_array if hasattr(values, "__arrow_c_stream__") else pa.array
         values = next(guarded((make(each) for each in (values,)), f"the {type(values).__name__}"))
-    check_column(values, "the column")
+    is_binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
+    check_column(values, "the column", is_full=not (reader_checks_offsets and is_binary))
     if isinstance(values, pa.Array):
         return values
     if values.num_chunks == 1:

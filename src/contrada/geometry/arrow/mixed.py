@@ -11,7 +11,7 @@ from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.faults import FaultCode, Rejection
-from contrada.geometry.point import PointArray, plain_points, sift_coordinates
+from contrada.geometry.point import PointArray, SiftedPoints, plain_points, sift_plain
 from contrada.geometry.reading import sift_point_rows, sift_regions
 from contrada.geometry.wellknown import wkb_srids
 
@@ -19,7 +19,7 @@ POINT_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m
 
 
 class ValueRows(NamedTuple):
-    """Values of one kind of an attribute, and the rows they belong to."""
+    """Values of one kind of an attribute, and the rows they belong to, in ascending order."""
 
     column: RegionArray | PointArray
     rows: NDArray[np.int64]
@@ -98,9 +98,9 @@ def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> M
     """
     if not is_binary(values) or crs_of_type(values.type) is not None:
         return sift_mixed(values, crs, repair)
-    xy = plain_points(values)
-    if xy is not None:
-        return _of_points(xy, crs)
+    plain = plain_points(values)
+    if plain is not None:
+        return _of_points(sift_plain(plain, crs))
     srids = wkb_srids(values)
     distinct = np.unique(srids).tolist() if srids.any() else [0]
     if len(distinct) < 2:
@@ -117,9 +117,8 @@ def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> M
     return Mixed(parts, sorted(rejected, key=lambda bad: bad.row), np.concatenate(repaired))
 
 
-def _of_points(xy: NDArray[np.float64], crs: Crs | None) -> Mixed:
-    plain = sift_coordinates(xy, crs)
-    return Mixed([ValueRows(plain.points, plain.rows)], list(plain.rejected), np.empty(0, np.int64))
+def _of_points(sifted: SiftedPoints) -> Mixed:
+    return Mixed([ValueRows(sifted.points, sifted.rows)], list(sifted.rejected), np.empty(0, np.int64))
 
 
 def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
@@ -128,11 +127,10 @@ def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mix
     if not is_geometry(values):
         return Mixed([], [], none)
     if is_vertex(storage_type(values.type)):
-        sifted = sift_point_rows("arrow", values, crs)
-        return Mixed([ValueRows(sifted.points, sifted.rows)], list(sifted.rejected), none)
-    xy = plain_points(values)
-    if xy is not None:
-        return _of_points(xy, common_crs(crs_of_type(values.type), crs))
+        return _of_points(sift_point_rows("arrow", values, crs))
+    plain = plain_points(values)
+    if plain is not None:
+        return _of_points(sift_plain(plain, common_crs(crs_of_type(values.type), crs)))
     regions = sift_regions("arrow", values, crs, repair)
     parts = [ValueRows(regions.regions, regions.rows)]
     rejected = [bad for bad in regions.rejected if bad.fault is not FaultCode.POINT]

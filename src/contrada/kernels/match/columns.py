@@ -89,6 +89,17 @@ def fill_ordered_bits(numbers, bits, ordered):
         ordered[k] = own if own >= 0 else own ^ np.int64(0x7FFFFFFFFFFFFFFF)
 
 
+@entry("i8[1] i8 i8[1]!")
+def fill_integer_bits(numbers, most, ordered):
+    """Write what `fill_ordered_bits` writes for whole numbers; return whether all are from -`most` to `most`."""
+    low = high = np.int64(0)
+    for k in range(len(numbers)):
+        low, high = min(low, numbers[k]), max(high, numbers[k])
+        own = np.float64(numbers[k]).view(np.int64)
+        ordered[k] = own if own >= 0 else own ^ np.int64(0x7FFFFFFFFFFFFFFF)
+    return -most <= low and high <= most
+
+
 @entry("i8 i8[1] i8[1] i8[1] i8 i8 i8[1] i8[2]!")
 def fill_values(slot, keys, rests, chosen, base, step, places, values):
     """Write the values `chosen` of a slot to rows of `values`: the slot, then key and rest plus `base`.

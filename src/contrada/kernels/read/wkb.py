@@ -6,12 +6,26 @@ outside the buffer make a row malformed, and counts are checked against the rema
 
 import numpy as np
 
-from contrada.codes import EWKB_SRID, GOOD, HOLE, MALFORMED, MISSING, NESTED, WRONG_TYPE
+from contrada.codes import (
+    EWKB_SRID,
+    GOOD,
+    HOLE,
+    MAGNITUDE,
+    MALFORMED,
+    MAX_MAGNITUDE,
+    MIN_MAGNITUDE,
+    MISSING,
+    NESTED,
+    PLAIN_SIZE,
+    WRONG_TYPE,
+)
 from contrada.jit import entry, kernel
 
 POINT, LINE, POLYGON, MULTIPOINT, MULTIPOLYGON, COLLECTION = 1, 2, 3, 4, 6, 7
 EWKB_Z, EWKB_M = 0x80000000, 0x40000000
 LITTLE_ENDIAN = 1
+SIGN_BIT = np.uint64(1 << 63)
+LEAST_BITS, MOST_BITS = (np.float64(size).view(np.uint64) for size in (MIN_MAGNITUDE, MAX_MAGNITUDE))
 
 
 @kernel
@@ -229,6 +243,31 @@ def fill_wkb(data, offsets, faults, xy, rings, parts):
             kind, width, _, order, at = read_header(data, at, offsets[i + 1])
             at, ring, vertex = fill_polygon(data, at, width, order, xy, parts, rings, part, ring, vertex)
             part += 1
+
+
+@entry("u1[1] i8[1] u8[2]!", interpreted=True)
+def fill_points(data, offsets, xy):
+    """Write the coordinates (as bits of doubles, 0.0 for -0.0) of little-endian points without Z, M or SRID.
+
+    Return GOOD; MAGNITUDE if a coordinate is not finite or out of range; WRONG_TYPE at the first row that is no such
+    point, or lies outside the buffer.
+    """
+    found = GOOD
+    for i in range(len(offsets) - 1):
+        at = offsets[i]
+        if offsets[i + 1] - at != PLAIN_SIZE or at < 0 or at > len(data) - PLAIN_SIZE:
+            return WRONG_TYPE
+        if data[at] != LITTLE_ENDIAN or read_u4(data, at + 1, LITTLE_ENDIAN) != POINT:
+            return WRONG_TYPE
+        for side in range(2):
+            bits = read_bits(data, at + 5 + 8 * side, LITTLE_ENDIAN)
+            size = bits & ~SIGN_BIT  # the bits of doubles >= 0 are in the order of the doubles
+            if size == 0:
+                bits = size
+            elif size < LEAST_BITS or size > MOST_BITS:
+                found = MAGNITUDE
+            xy[i, side] = bits
+    return found
 
 
 @kernel

@@ -24,11 +24,11 @@ POLYGON = (
 # A few small calls do not compile a kernel, and some kernels are only for large regions, many subscriptions or many
 # messages: each is loaded by name.
 SERVING_KERNELS = (
-    "scan_wkb", "count_wkb", "fill_wkb", "write_wkb", "validate_regions", "read_polygon",
+    "scan_wkb", "count_wkb", "fill_wkb", "fill_points", "write_wkb", "validate_regions", "read_polygon",
     "build_chains", "build_edge_tree", "box_relations", "relate_rows", "relate_points",
     "hilbert_keys", "build_nodes", "build_lists", "build_node_masks", "list_marks", "gather_regions", "mark_firsts",
     "finds_nothing", "match_regions", "match_points", "match_scalars", "rank_messages", "scan_raw", "shut_gate",
-    "z_order", "fill_boxes", "fill_ordered_bits", "fill_values",
+    "z_order", "fill_boxes", "fill_ordered_bits", "fill_integer_bits", "fill_values",
     "fill_fixes", "fill_time", "fill_removal", "fill_changes", "list_near", "meet_segments",
 )  # fmt: skip
 
