@@ -84,6 +84,25 @@ async def events(world, url, subscriber):
         place = f"after={page['next']}"
 
 
+@pytest.mark.parametrize("engine", [slow("nats")], indirect=True)
+def test_posts_that_fill_several_records_are_counted_although_others_come_between(tmp_path, engine):
+    async def work(fleet):
+        async with clients(fleet, random.Random(1)) as (world, _):
+            await put(world, "/subscriptions/all", subscriber="ann", filter="n >= 0")
+            rows = [{"n": number, "text": "x" * 100_000} for number in range(25)]
+            answers = await asyncio.gather(*(publish(world, rows, fleet.urls[number % 2]) for number in range(6)))
+            assert [answer["count"] for answer in answers] == [25] * 6
+            assert all(answer["last"] - answer["first"] >= 24 for answer in answers)
+            assert any(answer["last"] - answer["first"] > 24 for answer in answers)
+            for url in fleet.urls:
+                while len(found := await events(world, url, "ann")) < 150:
+                    await asyncio.sleep(PAUSE)
+                assert [one["sequence"] for one in found] == list(range(1, 151))
+
+    with fleet_of(tmp_path, engine, 2) as fleet:
+        asyncio.run(work(fleet))
+
+
 # --- tracked objects ---
 
 FENCES = {f"f{number}": Fence(number, number % 4, 3, 5) for number in range(8)}

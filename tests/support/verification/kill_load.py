@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import random
 from collections import defaultdict
@@ -66,8 +67,9 @@ class World:
         """Return status and body of an answer of the server `at`, or of any; raise NoAnswerError if there is none."""
         common = {"Authorization": f"Bearer {ADMIN}", "Accept": "application/json"}
         sent = common | {name.replace("_", "-"): text for name, text in headers.items()}
+        data = None if body is None else io.BytesIO(body)  # aiohttp warns of large bytes
         try:
-            async with self._session.request(method, (at or self.url) + path, data=body, headers=sent) as answer:
+            async with self._session.request(method, (at or self.url) + path, data=data, headers=sent) as answer:
                 text = await answer.read()
         except (aiohttp.ClientError, OSError) as error:
             self.killed_requests += not isinstance(error, aiohttp.ClientConnectorError)

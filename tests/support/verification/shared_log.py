@@ -26,11 +26,11 @@ import engine_servers
 from verification.kill_load import PAUSE, KeyGroup, StreamConsumer, World, publish_for_ever, subscribe_to_end
 from verification.kill_oracle import Got, Sent
 from verification.kill_receivers import SocketConsumer, WebhookConsumer, got_of
-from verification.kills import END_SECONDS, HOOK_FLAGS, SINGLE_KEYS, Run, judged
+from verification.kills import END_SECONDS, HOOK_FLAGS, Run, judged
 from verification.shared_fleet import KillableEngine, SharedFleet, store_faults
 from webhook_receivers import receiving
 
-SERVERS, PUBLISHERS = 3, 4
+SERVERS, PUBLISHERS, KEYS = 3, 2, 2  # keys of each subscriber
 STREAM, GOING, SOCKET, POLL, HOOK = "stream", "goes", "socket", "poll", "hook"
 LOAD_SECONDS = (0.3, 1.5)  # between faults
 POLLS = 20  # that a consumer asks of one server
@@ -90,7 +90,7 @@ async def run_shared(directory: Path, engine: KillableEngine, log: str, rounds: 
             groups = [
                 KeyGroup(world, one.name, [f"{one.name}-{k}"], random.Random(rng.random()))
                 for one in consumers
-                for k in range(SINGLE_KEYS)
+                for k in range(KEYS)
             ]
             taking = [asyncio.create_task(one.run()) for one in consumers]
             publishing = (publish_for_ever(world, random.Random(rng.random())) for _ in range(PUBLISHERS))
