@@ -27,7 +27,6 @@ from contrada.collecting import collections_paused
 TITLE = f"Servers on one log: polygons in newline JSON x {BATCH}"
 AGAINST_RAW = 0.5  # times the rate of plain publishing, at least
 TURNS, MESSAGES, LATENCY_MESSAGES = 3, 30_000, 1_000
-UPLOAD = 2_000  # subscriptions in a request: NATS takes messages of 1 MiB unless it is told otherwise
 LOW_RATE = 50.0  # messages per second, where latency is measured
 
 
@@ -118,7 +117,7 @@ def _measured(bench: Bench, engine: RawLog, servers: LogServers) -> Iterator[Row
     quick, polygons = bench.report.quick, bench.workload.polygons
     servers.add()
     servers.add()
-    say(f"{engine.name}: loaded in {servers.servers[0].load(bench.workload, size=UPLOAD):.1f} s")
+    say(f"{engine.name}: loaded in {servers.servers[0].load(bench.workload):.1f} s")
     uvloop.run(servers.load(polygons(bench.messages)))  # both have all subscriptions then, and are warm
     turns = [polygons(1_000 if quick else MESSAGES) for _ in range(1 if quick else TURNS)]
     raw, two, three = list[dict[str, float]](), list[SharedLoad](), list[SharedLoad]()

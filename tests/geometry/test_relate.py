@@ -7,7 +7,7 @@ import pytest
 
 import contrada as ct
 from contrada.geometry.pool import run_sliced
-from contrada.geometry.relate import INVERSE_CODES
+from contrada.geometry.relate import INVERSE_CODES, relate_rows
 
 Relation = ct.Relation
 SQUARE = ct.Region.box(0, 0, 4, 4)
@@ -127,3 +127,11 @@ def test_an_error_in_a_slice_reaches_the_caller():
 
     with pytest.raises(ZeroDivisionError):
         run_sliced(work, 50_000, None)
+
+
+def test_no_pairs_are_related_without_a_look_at_any_row():
+    none, rows = ct.RegionArray.from_wkt([]), np.empty(0, np.int64)
+    for _ in range(100):  # what lies behind an empty array differs from time to time
+        assert relate_rows(none[rows], ct.RegionArray.from_wkt([]), rows, rows).tolist() == []
+    points = ct.PointArray(np.empty((0, 2)))
+    assert relate_rows(points, none, rows, rows).tolist() == relate_rows(none, points, rows, rows).tolist() == []

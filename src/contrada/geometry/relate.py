@@ -141,6 +141,8 @@ def relate_rows(
     pairs with the same row of `a` should be adjacent. With masks, a code is only certain to be in its mask or not.
     """
     out = np.empty(len(b_rows), np.uint8)
+    if not len(out):
+        return out  # and `a` may have no row at all
     first, second = frozen(a_rows), frozen(b_rows)
     if isinstance(a, RegionArray) and isinstance(b, RegionArray):
         arrays: tuple[Any, ...] = (*a._kernel_arrays(), *b._kernel_arrays(), first, second, frozen(masks))
