@@ -41,7 +41,7 @@ class SharedFleet:
         self.servers: list[Served] = []
         self.urls: list[str] = []
         self.done: Counter[str] = Counter()
-        self._made = 0
+        self._made: list[Served] = []
 
     def start(self, count: int) -> None:
         """Start so many servers with empty directories, and wait until they are ready."""
@@ -51,8 +51,8 @@ class SharedFleet:
             self._add(server)
 
     def _new(self) -> Served:
-        self._made += 1
-        server = Served(self._folder / f"server-{self._made}", *self._flags)
+        server = Served(self._folder / f"server-{len(self._made) + 1}", *self._flags)
+        self._made.append(server)
         server.start()
         return server
 
@@ -111,8 +111,8 @@ class SharedFleet:
             server.process.wait(60)
 
     def end(self) -> None:
-        """Kill all servers."""
-        for server in self.servers:
+        """Kill all servers, those that did not become ready too."""
+        for server in self._made:
             server.end()
 
 
