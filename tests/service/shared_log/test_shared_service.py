@@ -308,7 +308,7 @@ def test_what_does_not_fit_into_one_record_is_written_as_several_or_refused(tmp_
                 await north.put("t", "large", NewSubscription("ann", f"text = '{'x' * 5_000}'"))
             refused = await north.publish("t", post({"severity": 1}, {"text": "x" * 5_000}, {"severity": 2}))
             assert (refused.first, refused.last, [one.row for one in refused.rejected]) == (1, 2, [1])
-            assert "4,000 at most" in refused.rejected[0].reason
+            assert "3,750 at most" in refused.rejected[0].reason
             await caught_up([north, south])
             assert [name for name, _ in await south.records("letter")] == [name for _, name, _ in records]
 

@@ -236,6 +236,7 @@ class SharedEngine:
     ) -> Iterator[LogRecord]:
         """Yield the records of new messages; note for the others what became of them."""
         taken, at = found.taken, self._clock()
+        most = self.log.most_bytes * 15 // 16  # a dead letter of the message, which has a reason besides, fits too
         for place, (id, body) in enumerate(zip(taken.ids, taken.bodies, strict=True)):
             post, row = taken.posts[place], taken.rows[place]
             if place in found.again or place in found.refused:
@@ -248,9 +249,9 @@ class SharedEngine:
                 *(self.origin, self._count, at, tenant, id or "", posts[post].format, found.version, matches)
             )
             record = message_record(head, body)
-            if (size := record_bytes(record)) > self.log.most_bytes:
+            if (size := record_bytes(record)) > most:
                 self._count -= 1
-                posted[post].note(row, _too_large(size, self.log.most_bytes))
+                posted[post].note(row, _too_large(size, most))
                 continue
             posted[post].left += 1
             self._waiting[self._count] = posted[post], row

@@ -11,13 +11,14 @@ from contextlib import closing
 from pathlib import Path
 
 import msgspec
+from filelock import FileLock, Timeout
 
 from contrada.service.links.naming import NAME
 from contrada.service.shared_log.duties import LogPlace
 from contrada.service.shared_log.entries import mark_of
 from contrada.service.shared_log.shared_core import PLACE
 from contrada.service.shared_log.shared_log import SharedLog, SharedLogError, SnapshotHead
-from contrada.service.store.sqlite import FILE, SqliteStore
+from contrada.service.store.sqlite import FILE, LOCK, SqliteStore
 from contrada.service.table_files import TABLE
 
 OWN_KINDS = (NAME, TABLE)  # of records that concern the server that wrote the snapshot alone
@@ -56,8 +57,12 @@ def prepare_store(directory: Path, shared: SharedLog) -> None:
             raise SharedLogError(f"the log begins at {first:,} and has no snapshot of what was before")
         log.info("reading a snapshot of the log at %d", head.position)
         try:
-            _become_snapshot(directory, shared, head)
+            directory.mkdir(parents=True, exist_ok=True)
+            with FileLock(directory / LOCK, timeout=0):  # that of the store, which is opened afterwards
+                _become_snapshot(directory, shared, head)
             return
+        except Timeout as error:
+            raise SharedLogError(f"{directory}: another server uses this directory; choose another") from error
         except SharedLogError as error:
             newest = shared.newest_snapshot()
             if newest is None or newest.position <= head.position:
@@ -81,7 +86,6 @@ def _check_log(directory: Path, place: LogPlace, first: int, shared: SharedLog) 
 
 def _become_snapshot(directory: Path, shared: SharedLog, head: SnapshotHead) -> None:
     """Put a snapshot in the place of the store of a directory. A crash leaves the store, the snapshot or none."""
-    directory.mkdir(parents=True, exist_ok=True)
     part = directory / (FILE + SUFFIX)
     with part.open("wb") as file:
         for data in shared.read_snapshot(head):
