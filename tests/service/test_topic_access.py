@@ -3,21 +3,16 @@
 import asyncio
 import re
 import ssl
-from contextlib import asynccontextmanager
 
 import kafka_broker
 import pytest
 
 import engine_servers
 from certificates import write_certificates
-from contrada.service.deliveries.retries import RetryPolicy
-from contrada.service.service import Service
-from contrada.service.sinks import TopicSinks
-from contrada.service.sources import TopicSources
-from contrada.service.store.sqlite import SqliteStore
 from contrada.service.table_settings import SinkTable, SourceTable
 from engine_servers import NoServerError
 from engine_topics import KafkaTopics
+from topic_service import here
 from webhook_receivers import publish, subscribe, until
 
 pytestmark = pytest.mark.slow
@@ -57,23 +52,6 @@ def guarded(request, tmp_path_factory):
     server.start()
     yield Guarded(request.param, address, place, getattr(server, "address", None))
     server.kill()
-
-
-@asynccontextmanager
-async def here(directory, sinks=(), sources=()):
-    """A service in this process with sinks and sources."""
-    service = Service(SqliteStore(directory))
-    await service.start()
-    policy = RetryPolicy(first=0.1, longest=0.5)
-    outward, inward = TopicSinks(service, sinks, policy=policy), TopicSources(service, sources, policy=policy)
-    await outward.start()
-    inward.start()
-    try:
-        yield service, outward, inward
-    finally:
-        await inward.stop()
-        await outward.stop()
-        await service.stop()
 
 
 async def make_topic(guarded):

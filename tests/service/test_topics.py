@@ -4,22 +4,18 @@ import asyncio
 import json
 import random
 import urllib.request
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 import kafka_broker
 import pytest
 
 import engine_servers
 from contrada.client import Client
-from contrada.service.deliveries.retries import RetryPolicy
-from contrada.service.service import Service
-from contrada.service.sinks import TopicSinks
-from contrada.service.sources import TopicSources
-from contrada.service.store.sqlite import SqliteStore
 from contrada.service.table_settings import SinkTable, SourceTable
 from engine_servers import NoServerError
 from engine_topics import KafkaTopics, MqttTopics, NatsTopics
 from server_process import KEY, ServerProcess
+from topic_service import here
 from webhook_receivers import publish, subscribe, until
 
 pytestmark = pytest.mark.slow
@@ -184,23 +180,6 @@ def test_nothing_is_lost_when_the_server_or_the_engine_is_killed(engine, tmp_pat
         assert writer.next == 120
 
     asyncio.run(run())
-
-
-@asynccontextmanager
-async def here(directory, sinks=(), sources=()):
-    """A service in this process with sinks and sources."""
-    service = Service(SqliteStore(directory))
-    await service.start()
-    policy = RetryPolicy(first=0.1, longest=0.5)
-    outward, inward = TopicSinks(service, sinks, policy=policy), TopicSources(service, sources, policy=policy)
-    await outward.start()
-    inward.start()
-    try:
-        yield service, outward, inward
-    finally:
-        await inward.stop()
-        await outward.stop()
-        await service.stop()
 
 
 @pytest.mark.parametrize("engine", ["kafka", "nats"], indirect=True)

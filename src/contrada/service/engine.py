@@ -96,7 +96,33 @@ class EngineWork:
         self.match, self.commit = Durations(), Durations()
 
 
-class Engine:
+class EngineQueue:
+    """Commands that wait for the thread of an engine; of more than `most` BusyError is raised."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._queue: SimpleQueue[Any] = SimpleQueue()
+
+    @property
+    def waiting(self) -> int:
+        """The number of commands that wait."""
+        return self._queue.qsize()
+
+    def publish(self, ticket: Any, tenant: str, post: Post) -> None:
+        """Queue a post; the answer is a Published."""
+        self._submit(Task(ticket, tenant, post, None))
+
+    def do(self, ticket: Any, work: Work) -> None:
+        """Queue work on the core; the answer is what it returns, or the ContradaError that it raises."""
+        self._submit(Task(ticket, "", None, work))
+
+    def _submit(self, task: Task) -> None:
+        if self.waiting >= self._most:
+            raise BusyError(f"{self._most:,} commands wait already")
+        self._queue.put(task)
+
+
+class Engine(EngineQueue):
     """Runs commands in the order in which they came; each is durable when it is answered.
 
     `committed` is called by the engine's thread after each transaction.
@@ -109,9 +135,9 @@ class Engine:
         committed: Callable[[Committed], None],
         most_waiting: int = 100_000,
     ) -> None:
-        self._store, self._load, self._committed, self._most = store, load, committed, most_waiting
+        super().__init__(most_waiting)
+        self._store, self._load, self._committed = store, load, committed
         self.core = load()
-        self._queue: SimpleQueue[Task | None] = SimpleQueue()
         self._fault: StoreError | None = None
         self.done = EngineWork()
         self._thread = threading.Thread(target=self._run, name="contrada-engine", daemon=True)
@@ -126,27 +152,9 @@ class Engine:
         self._thread.join()
 
     @property
-    def waiting(self) -> int:
-        """The number of commands that wait."""
-        return self._queue.qsize()
-
-    @property
     def fault(self) -> StoreError | None:
         """Why the store takes nothing at the moment; None if it does."""
         return self._fault
-
-    def publish(self, ticket: Any, tenant: str, post: Post) -> None:
-        """Queue a post; the answer is a Published."""
-        self._submit(Task(ticket, tenant, post, None))
-
-    def do(self, ticket: Any, work: Work) -> None:
-        """Queue work on the core; the answer is what it returns, or the ContradaError that it raises."""
-        self._submit(Task(ticket, "", None, work))
-
-    def _submit(self, task: Task) -> None:
-        if self._queue.qsize() >= self._most:
-            raise BusyError(f"{self._most:,} commands wait already")
-        self._queue.put(task)
 
     def _run(self) -> None:
         while (tasks := self._next_group()) is not None:

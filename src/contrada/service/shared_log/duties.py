@@ -14,7 +14,7 @@ CLAIM_LASTS = 10_000  # milliseconds without a new claim after which another ser
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who has a duty, by the name and the address that it gave, and until when."""
+    """Who has a duty, by the name that it gave, and until when."""
 
     origin: str
     name: str

@@ -12,14 +12,14 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from queue import Empty, SimpleQueue
+from queue import Empty
 from time import monotonic, perf_counter, time_ns
 from typing import Any, NamedTuple
 
 from contrada.errors import ContradaError, LimitError
 from contrada.service.commands import ServiceCommand
 from contrada.service.core import Delivery, Published
-from contrada.service.engine import PROBE, BusyError, Committed, EngineWork, GroupTimes, Task, Work
+from contrada.service.engine import PROBE, Committed, EngineQueue, EngineWork, GroupTimes, Task, Work
 from contrada.service.intake import Post, Refusal
 from contrada.service.matches import pack_matches
 from contrada.service.shared_log.entries import (
@@ -87,8 +87,10 @@ class _Lost(NamedTuple):
     error: SharedLogError
 
 
-class SharedEngine:
+class SharedEngine(EngineQueue):
     """Runs commands in the order of a shared log; each is durable, and applied here, when it is answered.
+
+    Commands go into the log; other work is done at once, for this server alone.
 
     `committed` is called by the engine's thread after each transaction. `clock` gives the times of our records.
     """
@@ -102,13 +104,13 @@ class SharedEngine:
         clock: Callable[[], int],
         most_waiting: int = 100_000,
     ) -> None:
+        super().__init__(most_waiting)
         self._store, self._load, self._committed = store, load, committed
-        self.log, self._clock, self._most = log, clock, most_waiting
+        self.log, self._clock = log, clock
         self.core = load()
         self.origin = secrets.token_hex(8)
         self._count = 0  # of our records
         self._waiting: dict[int, tuple[_Posted, int] | _Commanded] = {}  # by count; of a message with its row
-        self._queue: SimpleQueue[Task | Sequence[LogUnit] | _Lost | None] = SimpleQueue()
         self._room = threading.Semaphore(WAITING_UNITS)
         self._fault: StoreError | None = None
         self._is_stopping = False
@@ -141,19 +143,6 @@ class SharedEngine:
         if self._fault is None and (reason := self.log.fault()) is not None:
             return StoreError(reason)
         return self._fault
-
-    def publish(self, ticket: Any, tenant: str, post: Post) -> None:
-        """Queue a post; the answer is a Published."""
-        self._submit(Task(ticket, tenant, post, None))
-
-    def do(self, ticket: Any, work: Work) -> None:
-        """Queue a command for the log, or work that only this server does."""
-        self._submit(Task(ticket, "", None, work))
-
-    def _submit(self, task: Task) -> None:
-        if self.waiting >= self._most:
-            raise BusyError(f"{self._most:,} commands wait already")
-        self._queue.put(task)
 
     def _take_units(self, units: Sequence[LogUnit]) -> None:
         self._room.acquire()
@@ -249,7 +238,7 @@ class SharedEngine:
                 *(self.origin, self._count, at, tenant, id or "", posts[post].format, found.version, matches)
             )
             record = message_record(head, body)
-            if (size := record_bytes(record)) > most:
+            if (size := record.size) > most:
                 self._count -= 1
                 posted[post].note(row, _too_large(size, most))
                 continue
@@ -265,7 +254,7 @@ class SharedEngine:
             return
         self._count += 1
         record = command_record(EntryHead(self.origin, self._count, self._clock()), task.work)
-        if (size := record_bytes(record)) > self.log.most_bytes:
+        if (size := record.size) > self.log.most_bytes:
             self._count -= 1
             self._answer([(task.ticket, LimitError(_too_large(size, self.log.most_bytes)))])
             return
@@ -412,11 +401,6 @@ def _too_large(size: int, most: int) -> str:
     return f"this takes {size:,} bytes in the log, which takes {most:,} at most"
 
 
-def record_bytes(record: LogRecord) -> int:
-    """Return how large a record is."""
-    return len(record.key) + len(record.head) + len(record.value)
-
-
 def _runs(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
     """Yield entries in order: messages of one tenant that came at one time together, everything else alone."""
     run: list[Entry] = []
@@ -440,10 +424,7 @@ def _parts(units: list[LogUnit]) -> Iterator[tuple[list[LogUnit], int]]:
     part: list[LogUnit] = []
     size = 0
     for unit in units:
-        own, is_tick = 0, False
-        for key, head, value in unit.records:
-            own += len(key) + len(head) + len(value)
-            is_tick |= key == TICK
+        own, is_tick = sum(record.size for record in unit.records), any(record.key == TICK for record in unit.records)
         if part and (is_tick or size > GROUP_BYTES):
             yield part, size
             part, size = [], 0

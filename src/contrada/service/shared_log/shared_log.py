@@ -22,6 +22,11 @@ class LogRecord(NamedTuple):
     head: bytes
     value: bytes
 
+    @property
+    def size(self) -> int:
+        """The bytes of all three; keys are ASCII."""
+        return len(self.key) + len(self.head) + len(self.value)
+
 
 class LogUnit(NamedTuple):
     """Records that have one place in a log; positions rise from unit to unit, the first is at least 1."""
