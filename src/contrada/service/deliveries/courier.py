@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -78,6 +78,18 @@ class DeliveryTools:
     pause: Callable[[DeliveryKey, str], Awaitable[None]]
     counts: DeliveryCounts = field(default_factory=DeliveryCounts)
     is_active: bool = True  # False while another server that follows the same log delivers
+
+    async def set_active(
+        self, is_active: bool, begin: Callable[[], Awaitable[None]], couriers: Iterable[Courier[Any]], grace: float
+    ) -> None:
+        """Begin to deliver, or leave deliveries to another server that follows the same log; no change does nothing."""
+        if is_active == self.is_active:
+            return
+        self.is_active = is_active
+        if is_active:
+            await begin()
+        else:
+            await asyncio.gather(*(courier.stop(grace) for courier in couriers))
 
     def require_active(self) -> None:
         """Raise a Problem (409) if another server delivers."""

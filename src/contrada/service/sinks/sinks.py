@@ -90,13 +90,7 @@ class TopicSinks:
 
     async def set_active(self, is_active: bool) -> None:
         """Begin to deliver, or leave deliveries to another server that follows the same log."""
-        if is_active == self._tools.is_active:
-            return
-        self._tools.is_active = is_active
-        if is_active:
-            await self._begin()
-        else:
-            await asyncio.gather(*(courier.stop(STOP_GRACE) for courier in self._couriers.values()))
+        await self._tools.set_active(is_active, self._begin, self._couriers.values(), STOP_GRACE)
 
     def _start_of(self, table: SinkTable) -> Position:
         return Position.after_message(self._service.newest if table.start == "now" else self._service.oldest - 1)

@@ -97,13 +97,7 @@ class Webhooks:
 
     async def set_active(self, is_active: bool) -> None:
         """Begin to deliver, or leave deliveries to another server that follows the same log."""
-        if is_active == self._tools.is_active:
-            return
-        self._tools.is_active = is_active
-        if is_active:
-            await self._load()
-        else:
-            await asyncio.gather(*(courier.stop(CHANGE_GRACE) for courier in self._couriers.values()))
+        await self._tools.set_active(is_active, self._load, self._couriers.values(), CHANGE_GRACE)
 
     def _note_endpoint(self, name: str, value: bytes | None) -> None:
         """Follow a change of an endpoint, of this server or another one."""
