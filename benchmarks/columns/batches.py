@@ -54,7 +54,7 @@ def _batch(report: Report, template: str, name: str, count: int) -> Iterator[Row
         threads: partial(table.match_many, batch, by="subscription", threads=threads) for threads in (1, 2)
     }
     contenders["peer"] = partial(peer.match, batch)
-    found = take_turns(contenders, 5 if report.quick or count == LARGE else 41, count)
+    found = take_turns(contenders, 5 if report.quick else 11 if count == LARGE else 101, count)
     work = f"{name}, {count:,} messages"
     different = _different(found[1], found["peer"])
     for threads in (1, 2):
@@ -62,7 +62,8 @@ def _batch(report: Report, template: str, name: str, count: int) -> Iterator[Row
         yield Row.versus(BATCHES, f"{work}, threads={threads}", PEER, found[threads], found["peer"], **counts)
     rate = 1 / found[1].seconds
     yield Row.alone(RATES, f"{work}, 1 thread", rate, "/s", at_least=FLOOR if template == MIXED else None)
-    yield Row.versus(RATES, f"{work}, 2 threads", "1 thread", found[2], found[1], 1.7 if count == LARGE else 0.95)
+    bar = 1.7 if template == MIXED or count == LARGE else 0.95
+    yield Row.versus(RATES, f"{work}, 2 threads", "1 thread", found[2], found[1], bar)
 
 
 def _different(ours: Timed, theirs: Timed) -> int:
