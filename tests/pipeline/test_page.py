@@ -7,12 +7,12 @@ from contrada.pipeline import artifact_cache as tables
 from doc_pages import blocks, page_text
 
 
-def test_the_example_prints_what_the_page_says(spark, capsys, monkeypatch, tmp_path):
+def test_the_examples_print_what_the_page_says(spark, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(tables, "cache_home", lambda: tmp_path)
-    page = page_text("pipeline.md")
-    (code,), (text,) = blocks(page, "py"), blocks(page, "text")
-    exec(compile(code, "pipeline.md", "exec"), {})
-    assert capsys.readouterr().out == text
+    page, names = page_text("pipeline.md"), {}
+    for code, text in zip(blocks(page, "py"), blocks(page, "text"), strict=True):
+        exec(compile(code, "pipeline.md", "exec"), names)
+        assert capsys.readouterr().out == text
 
 
 @pytest.mark.slow

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from contrada.pipeline.batch.matching import match as match
     from contrada.pipeline.batch.simplifying import SimplifiedSubscriptions as SimplifiedSubscriptions
     from contrada.pipeline.batch.simplifying import simplify as simplify
+    from contrada.pipeline.batch.tracking import Tracked as Tracked
+    from contrada.pipeline.batch.tracking import track as track
     from contrada.pipeline.ingestion.dataset import Dataset as Dataset
     from contrada.pipeline.ingestion.dataset import Ingested as Ingested
     from contrada.pipeline.ingestion.dataset import read_dataset as read_dataset
@@ -45,6 +47,7 @@ _HOMES = {
         "pipeline.batch.compiling": ("Compiled", "compile"),
         "pipeline.batch.matching": ("Matched", "match"),
         "pipeline.batch.simplifying": ("SimplifiedSubscriptions", "simplify"),
+        "pipeline.batch.tracking": ("Tracked", "track"),
         "pipeline.ingestion.dataset": ("Dataset", "Ingested", "read_dataset"),
         "pipeline.ingestion.ingesting": ("ingest",),
         "pipeline.partitioned.partitions": ("PartitionedArtifact",),

@@ -21,7 +21,7 @@ from contrada.tracking.fixes import MAX_TIME, Fixes, FixReader
 from contrada.tracking.templates import watches_of
 from contrada.tracking.tracks import Late, Tracks
 from contrada.tracking.transitions import ObjectId, Transitions
-from contrada.tracking.watch import First, On, Watch, watch_of
+from contrada.tracking.watch import First, On, Watch, kinds_of, watch_of
 
 
 class TrackEvent(NamedTuple):
@@ -86,7 +86,7 @@ class TrackEvents(Sequence[TrackEvent]):
         return self._events
 
 
-@checks_methods("__init__", "publish", "subscribe", "subscribe_many", "unsubscribe", "advance", "inside")
+@checks_methods("__init__", "publish", "subscribe", "subscribe_many", "watch_all", "unsubscribe", "advance", "inside")
 class Tracker:
     """Tells when tracked objects enter, leave, touch or cross the regions of subscriptions, not every position.
 
@@ -193,6 +193,33 @@ class Tracker:
             raise
         self._add(keys, watches)
         return keys
+
+    def watch_all(
+        self, on: On, *, exit_buffer: float = 0.0, exit_after: Duration | None = None, first: First = "enter"
+    ) -> dict[Name, str]:
+        """Watch the subscriptions that the table already has; return by key why others cannot be watched.
+
+        >>> table = ForwardingTable()
+        >>> keys = [table.subscribe("ann", "S_WITHIN(at, BBOX(0, 0, 4, 4))", "depot"), table.subscribe("ann", "a = 1")]
+        >>> Tracker(table).watch_all("enter, exit")
+        {1: 'on: need exactly one spatial constraint to track objects by; `a = 1` has none'}
+        """
+        kinds_of(on)
+        refused: dict[Name, str] = {}
+        watches: dict[Name, Watch] = {}
+        for key, predicate in self._table.predicates():
+            if key in self._numbers:
+                continue
+            try:
+                watch = watch_of(predicate, on, exit_buffer=exit_buffer, exit_after=exit_after, first=first)
+                self._check_attribute(watch.attribute)
+            except FilterError as error:
+                refused[key] = str(error)
+                continue
+            self._attribute = watch.attribute
+            watches[key] = watch
+        self._add(list(watches), list(watches.values()))
+        return refused
 
     def unsubscribe(self, key: Name) -> TrackEvents:
         """Remove a subscription; return the exits of the objects inside; raise UnknownKeyError for an unknown key."""

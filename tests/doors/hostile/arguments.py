@@ -112,7 +112,7 @@ GOOD: dict[str, Any] = {
     "message": {"severity": 4, "area": ct.Region.box(2, 2, 6, 6)}, "messages": [{"severity": 4}],
     "Simplification.plus.other": ct.Simplification(), "tuning": Tuning(),
     **dict.fromkeys(("table", "time", "expire_after", "alias", "end", "clock", "now", "exit_after"), None),
-    **dict.fromkeys(("Tracker.subscribe.first", "Tracker.subscribe_many.first"), "enter"),
+    **dict.fromkeys(("Tracker.subscribe.first", "Tracker.subscribe_many.first", "Tracker.watch_all.first"), "enter"),
     "track": "id", "late": "ignore", "query": "S_INTERSECTS(area, BBOX(0, 0, 4, 4))", "on": ["enter", "exit"],
     "exit_buffer": 0.5, "Tracker.subscribe.key": "new", "keys": ["k1"],
 }  # fmt: skip
