@@ -48,6 +48,7 @@ READS = [
     "sync BAD --all --url http://127.0.0.1:9 --patience 0",
     "sync BAD --all --url http://127.0.0.1:9 --patience 0 --template 'S_INTERSECTS(area, $geometry)'",
     "serve --config BAD --port none",
+    "serve --demo --config BAD --port none",
     "overlay show --trace BAD --output FOLDER/o.svg",
     "overlay peer --subscribe 'x > 1' --secret-file BAD --listen nowhere",
     "overlay peer --subscribe 'x > 1' --tls-cert BAD --tls-key BAD --tls-ca BAD",

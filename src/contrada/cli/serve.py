@@ -9,6 +9,8 @@ Start on this machine:
   contrada serve --port 8080 --state ./state
 With a file of settings, and one of them replaced:
   contrada serve --config contrada.toml --retention-age 86400
+A made-up district on the map, to look around:
+  contrada serve --demo
 Linked with another broker, whose key is in CONTRADA_LINKS_KEYS:
   contrada serve --name south --link wss://north.example:8443
 
@@ -43,6 +45,9 @@ def serve(
     config: Annotated[Path | None, plain("TOML file with settings.")] = None,
     name: Annotated[str | None, plain("Name of this broker in a network; default: made once and kept.")] = None,
     link: Annotated[list[str] | None, plain("Broker to link with, wss://HOST:PORT; may be given again.")] = None,
+    demo: Annotated[
+        bool, plain("Show a made-up district on the map; its state is temporary unless --state says.")
+    ] = False,
 ) -> None:
     """Run the server until it is stopped."""
     from contrada.service.memory import save_memory
@@ -58,10 +63,20 @@ def serve(
     flags = dict(given_flags(context.args)) | {
         "host": host, "port": port, "state": state, "name": name, "link": link,
     }  # fmt: skip
+    if demo:
+        from contrada.cli.serving_demo import serve_demo
+
+        serve_demo(config, flags, say)
+        return
     settings = load_settings(config, os.environ, flags)
     configure_logs(settings.telemetry)
-    run(settings, lambda text: typer.echo(text, err=True))
+    run(settings, say)
     logging.shutdown()
+
+
+def say(text: str) -> None:
+    """Print what people should see."""
+    typer.echo(text, err=True)
 
 
 def given_flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:

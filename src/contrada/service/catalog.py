@@ -176,6 +176,10 @@ class Catalog:
         """Yield tenants, keys and subscriptions."""
         return ((tenant, key, definition) for (tenant, key), definition in self._live.items())
 
+    def keys(self, tenant: str) -> list[str]:
+        """Return the keys of a tenant; any thread may ask."""
+        return [key for owner, key in list(self._live) if owner == tenant]  # a list is made at once
+
     def new_number(self) -> int:
         """Return a number that was never used."""
         self.owners.append(None)

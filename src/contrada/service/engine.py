@@ -57,7 +57,7 @@ class Committed(NamedTuple):
     """What a transaction did: answers by ticket (errors are answers too), and what is to be delivered and sent on.
 
     `times` is None if it failed; then `core` is thrown away, and with it what it knows of connections to neighbours.
-    `trimmed` and `records` tell servers that follow a log what others have changed.
+    `trimmed` and `records` tell servers that follow a log what others have changed. `change` is what was written.
     """
 
     core: Core
@@ -67,6 +67,7 @@ class Committed(NamedTuple):
     outgoing: Sequence[LinkFrame | LinkEnd] = ()
     trimmed: int | None = None
     records: Sequence[tuple[str, str, bytes | None]] = ()
+    change: StoreChange | None = None
 
 
 class Durations:
@@ -216,7 +217,7 @@ class Engine(EngineQueue):
             self._fault = StoreError("the engine failed; it starts again from the store")
             return self._failed(tasks, error)
         times = GroupTimes(began, matched, time_ns(), len(tasks), len(change.messages))
-        return Committed(self.core, answers, deliveries, times, self.core.links.take_outgoing())
+        return Committed(self.core, answers, deliveries, times, self.core.links.take_outgoing(), change=change)
 
     def _work(self, work: Work, change: StoreChange) -> Any:
         try:

@@ -37,8 +37,15 @@ def read_again(messages: Sequence[KeptMessage], reader: BodyReader) -> list[Part
     parts = [Part(part.table, [others[taken.posts[row]] for row in part.rows]) for part in taken.parts]
     alerts = [place for place, one in enumerate(messages) if one.format == "cap"]
     if alerts:
-        parts.append(Part([message_of(_alert(messages[place].body), times=TIMES) for place in alerts], alerts))
+        parts.append(Part([attributes_of(messages[place]) for place in alerts], alerts))
     return parts
+
+
+def attributes_of(message: KeptMessage) -> dict[str, Any]:
+    """Return the attributes of one message, as they were when it was published."""
+    if message.format == "cap":
+        return message_of(_alert(message.body), times=TIMES)
+    return message_of(message.body)
 
 
 def _alert(body: bytes) -> dict[str, Any]:

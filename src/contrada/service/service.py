@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from contrada.errors import ContradaError, LimitError, UnknownKeyError
-from contrada.service.catalog import FILTER, SEPARATOR, SUBSCRIPTION, Definition, FeedPlaces
+from contrada.service.catalog import FILTER, SEPARATOR, SUBSCRIPTION, Catalog, Definition, FeedPlaces
 from contrada.service.commands import (
     Acknowledge,
     DeleteSubscription,
@@ -31,10 +31,14 @@ from contrada.service.cursors import Cursor, Position
 from contrada.service.engine import Committed, Engine, EngineWork, GroupTimes, Work, WorkPublished
 from contrada.service.feeds import EventReader, Feeds
 from contrada.service.intake import Post
-from contrada.service.links.link_state import BACKLOG_BYTES, LinkEnd, LinkFrame, LinkState
+from contrada.service.kept_state import KeptState
+from contrada.service.links.link_state import LinkEnd, LinkFrame, LinkState
 from contrada.service.links.naming import broker_name
 from contrada.service.links.payloads import frame_slices
 from contrada.service.memory import release_free_memory
+from contrada.service.service_limits import DEFAULT_LIMITS, DEFAULT_RETENTION
+from contrada.service.service_limits import Retention as Retention
+from contrada.service.service_limits import ServiceLimits as ServiceLimits
 from contrada.service.shared_log.duties import SharedTick, Terms
 from contrada.service.shared_log.following import Following
 from contrada.service.shared_log.shared_core import SharedCore
@@ -43,46 +47,22 @@ from contrada.service.shared_log.shared_log import SharedLog
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.subscriber_retention import KeptFor
 from contrada.service.table_files import TableFiles
-from contrada.service.tracks.journal import SNAPSHOT_AFTER
 from contrada.service.tracks.saving import save_tracks
 from contrada.service.tracks.trackers import TrackCounts
 from contrada.service.views import SubscriberView, SubscriptionView
 
 TICK_SECONDS = 1.0  # between looks at expiry, retention and acknowledgements
-DAY = 86_400_000  # milliseconds
 FRAME_BYTES = 200  # at most, that a subscription or record of a command takes besides its texts
 
 C = TypeVar("C", bound=Core)
 T = TypeVar("T")
 StoreRecord: TypeAlias = tuple[str, str, bytes | None]  # kind, name, and value or None to delete
+ChangeWatch: TypeAlias = Callable[[StoreChange, Catalog], None]
 
 
 def wall_clock() -> int:
     """Return the time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
-
-
-class Retention(NamedTuple):
-    """How long messages are kept, in milliseconds and bytes of bodies; whatever is reached first removes them."""
-
-    age: int = 7 * DAY
-    bytes: int = 1 << 30
-
-
-class ServiceLimits(NamedTuple):
-    """Sizes of what is kept and of what may wait."""
-
-    window: int = 100_000  # ids within which a message that is published again is recognised
-    subscriptions: int = 1_000_000  # of one tenant
-    waiting: int = 100_000  # commands
-    vertices: int = 100_000  # of one geometry
-    track_expiry: int | None = DAY  # milliseconds without a fix after which a tracked object is forgotten
-    track_log: int = SNAPSHOT_AFTER  # bytes of changes of tracked objects, at least, before a snapshot replaces them
-    backlog_bytes: int = BACKLOG_BYTES  # that wait for one neighbour
-    snapshot_bytes: int = 64 << 20  # of records in a shared log, at least, before a snapshot replaces them
-
-
-DEFAULT_RETENTION, DEFAULT_LIMITS = Retention(), ServiceLimits()
 
 
 class Service:
@@ -116,6 +96,7 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._record_watches: dict[str, Callable[[str, bytes | None], None]] = {}  # by the kind of the records
+        self._change_watch: ChangeWatch | None = None
         self.matched = 0  # pairs of a message and a subscription since the start
 
     # --- life ---
@@ -195,6 +176,8 @@ class Service:
                 self._record_watches[kind](name, value)
         self.matched += sum(len(one.numbers) + len(one.tracked) for one in committed.deliveries)
         self._feeds.advance(committed.deliveries, committed.core.catalog)
+        if self._change_watch is not None and committed.change is not None:
+            self._change_watch(committed.change, committed.core.catalog)
 
     def _show_times(self, committed: Committed) -> None:
         for future, _ in committed.answers:
@@ -326,6 +309,14 @@ class Service:
     def tracks(self) -> TrackCounts:
         """How much is tracked."""
         return self._engine.core.trackers.counts
+
+    def tracking_attributes(self, tenant: str) -> list[str]:
+        """Return the attributes that name the tracked objects of a tenant."""
+        return sorted(self._engine.core.trackers.attributes(tenant))
+
+    def count(self, tenant: str) -> int:
+        """Return the number of subscriptions of a tenant."""
+        return self._engine.core.catalog.count(tenant)
 
     def now(self) -> int:
         """Return the time of the service in milliseconds: the clock's, but not before that of any message."""
@@ -558,6 +549,11 @@ class Service:
         """Return messages of all tenants from a sequence number on."""
         return await asyncio.to_thread(self._store.messages, first, limit)
 
+    @property
+    def kept(self) -> KeptState:
+        """Messages and subscriptions as they are kept."""
+        return KeptState(self._store, lambda: self._engine.core.catalog)
+
     # --- records of other parts, such as keys and webhooks ---
 
     async def write_records(self, records: Iterable[StoreRecord], is_new: bool = False) -> bool:
@@ -580,6 +576,10 @@ class Service:
         """Let `changed` hear of records of a kind that servers of a shared log write: names, and values or None."""
         if self._log is not None:
             self._record_watches[kind] = changed
+
+    def watch_changes(self, look: ChangeWatch | None) -> None:
+        """Let `look` see, on the event loop, each change once it is durable; None ends that."""
+        self._change_watch = look
 
     async def records(self, kind: str) -> list[tuple[str, bytes]]:
         """Return the records of a kind."""

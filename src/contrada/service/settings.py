@@ -21,7 +21,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, field, inspect
 
-from contrada.errors import ContradaError, FormatError
+from contrada.errors import FormatError
+from contrada.service.map.map_settings import MapSettings
+from contrada.service.setting_section import Section as Section
+from contrada.service.setting_section import SettingsError as SettingsError
 from contrada.service.table_settings import SinkTable, SourceTable, read_tables, tables_page
 
 PREFIX = "CONTRADA_"
@@ -32,23 +35,6 @@ DAY = 86_400.0
 
 Count = Annotated[int, Meta(ge=1, le=(1 << 62))]
 Seconds = Annotated[float, Meta(gt=0)]
-
-
-class SettingsError(ContradaError, ValueError):
-    """A setting is unknown or has a wrong value; the message names the file, variable or flag, and what is allowed."""
-
-
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A group of settings. Its representation hides secrets."""
-
-    SECRETS: ClassVar[frozenset[str]] = frozenset()
-
-    def __repr__(self) -> str:
-        shown = (
-            f"{name}={'***' if name in self.SECRETS and getattr(self, name) is not None else repr(getattr(self, name))}"
-            for name in self.__struct_fields__
-        )
-        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class ServerSettings(Section, frozen=True):
@@ -305,6 +291,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     links: LinkSettings = field(default_factory=LinkSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    map: MapSettings = field(default_factory=MapSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     sinks: tuple[SinkTable, ...] = ()
     sources: tuple[SourceTable, ...] = ()

@@ -54,6 +54,8 @@ REFUSED_EARLY: dict[str, tuple[str, ...]] = {
         "--port x", "--port 99999999", "--config 'not there'", "--config m.ndjson", "--limits-body-bytes", "rubbish",
         "--rubbish 1", "--limits-body-bytes x", "--store rubbish", "--config taken", "--state m.ndjson",
         "--link rubbish", "--link ws://example.org", "--link wss://example.org --port 0", "--name '\n'",
+        "--demo --port x", "--demo --state m.ndjson", "--demo --map-tiles rubbish", "--map-public ' '",
+        "--map-public-shows rubbish", "--demo=1",
     ),
     "sync": (
         "'not there' --all --url http://127.0.0.1:1", "s.ndjson", "m.ndjson --all --url rubbish", "taken --all",

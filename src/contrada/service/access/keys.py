@@ -39,6 +39,7 @@ class Principal(msgspec.Struct, frozen=True):
     scopes: frozenset[str]
     name: str
     expires: float | None = None
+    is_public: bool = False  # nobody in particular, who may watch the map of the tenant
 
     def require(self, scope: str) -> None:
         """Raise a Problem (403) if the principal lacks a scope.

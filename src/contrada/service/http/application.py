@@ -12,6 +12,7 @@ from contrada.service.http.streams import Streams
 from contrada.service.http.wire import Disconnected, Receive, Scope, Send, segments_of, send_problem
 from contrada.service.links.answering import PATH as LINK
 from contrada.service.links.answering import LinkSockets
+from contrada.service.map.stream import MapStream
 
 
 class Application:
@@ -24,6 +25,7 @@ class Application:
         self.context = context
         self._publish = MessagePublisher(context)
         self._streams = Streams(context)
+        self._map = MapStream(context)
         self._sockets = Sockets(context, self._publish)
         self._links = LinkSockets(context)
         self._control = ControlPlane(context, TABLE)
@@ -37,6 +39,8 @@ class Application:
             path, method = scope["path"], scope["method"]
             if path == "/messages" and method == "POST":
                 await self._publish(scope, receive, send)
+            elif method == "GET" and path == "/map/events":
+                await self._map(scope, receive, send)
             elif method == "GET" and path.endswith("/events") and len(parts := segments_of(scope)) == 3:
                 if parts[0] != "subscribers" or parts[2] != "events":
                     await self._control(scope, receive, send)

@@ -10,7 +10,8 @@ from contrada.service.http.gate import Gate
 from contrada.service.http.metrics import Metrics
 from contrada.service.http.tracing import open_tracer
 from contrada.service.links.links import Links
-from contrada.service.problems import NOT_READY
+from contrada.service.map.live_map import LiveMap
+from contrada.service.problems import NOT_FOUND, NOT_READY
 from contrada.service.service import Service
 from contrada.service.settings import Settings
 from contrada.service.shared_log.keeping import DutyKeeper
@@ -48,6 +49,8 @@ class Context:
         self.started_sources: TopicSources | None = None
         self.started_duty: DutyKeeper | None = None
         self.streams = OpenStreams(clock, look)
+        self.map = LiveMap(settings.map)
+        self.is_demo = False
 
     @property
     def service(self) -> Service:
@@ -85,6 +88,11 @@ class Context:
         assert self.started_sources is not None
         return self.started_sources
 
+    def require_map(self) -> None:
+        """Raise a Problem (404) if settings say that there is no map."""
+        if not self.settings.map.enabled:
+            raise NOT_FOUND("this server has no map (map.enabled)")
+
     def require_ready(self) -> None:
         """Raise a Problem (503) unless the service is ready."""
         assert self.service is not None
@@ -97,6 +105,7 @@ class Context:
     def start(self, service: Service, webhooks: Webhooks) -> None:
         """Take a service that has started, and its webhooks."""
         self._service, self.started_webhooks = service, webhooks
+        self.map.start(service)
 
     async def end_streams(self) -> None:
         """End all streams and refuse new ones."""

@@ -45,8 +45,12 @@ class ControlPath:
         principal = NOBODY
         if endpoint.scope is not None:
             self._context.require_ready()
-            principal = await self._context.gate.principal(headers)
-            principal.require(endpoint.scope)
+            if endpoint.is_map:
+                self._context.require_map()
+                principal = await self._context.gate.watcher(headers)
+            else:
+                principal = await self._context.gate.principal(headers)
+                principal.require(endpoint.scope)
         body = await self._body(endpoint, headers, receive)
         path = {name: _decoded(value) for name, value in scope["path_params"].items()}
         reply = await endpoint.handler(Call(self._context, principal, path, query_of(scope), headers, body))

@@ -65,7 +65,8 @@ class ApiEndpoint(NamedTuple):
 
     `scope` is None if no key is needed. `handler` is None for hot paths, which the application dispatches itself.
     `body` is the type of a JSON body; `media` the types of other bodies, which the handler reads itself. `answers` has
-    the type of each good answer by status, None for an answer that is not JSON of one of our types.
+    the type of each good answer by status, None for an answer that is not JSON of one of our types. What the map needs
+    (`is_map`) is answered without a key too if the map is public.
     """
 
     method: str
@@ -78,6 +79,7 @@ class ApiEndpoint(NamedTuple):
     media: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     kinds: tuple[str, ...] = ("application/json",)  # media types of good answers
+    is_map: bool = False
 
     @property
     def is_hot(self) -> bool:

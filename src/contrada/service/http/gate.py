@@ -13,6 +13,8 @@ from contrada.service.clocks import SteadyClock
 from contrada.service.problems import UNAUTHORIZED
 from contrada.service.settings import Settings
 
+PUBLIC = "\0public"  # no tenant and no key has this name
+
 
 class Gate:
     """Keys, tokens, rates and connections of one server.
@@ -32,11 +34,14 @@ class Gate:
             from contrada.service.access.jwt import JwtVerifier  # loads a library that few servers need
 
             self._jwt = JwtVerifier(settings.jwt)
+        self._public = settings.map.public if settings.map.enabled else None
         self._rates = Rates(limits.requests_per_second, limits.burst)
 
     async def principal(self, headers: Mapping[str, str]) -> Principal:
         """Return who makes a request, and count it; raise a Problem (401 or 429) if it is not let in."""
         header = headers.get("authorization")
+        if header is None and self._public is not None:
+            raise UNAUTHORIZED("without a key the map is read-only; the request needs Authorization: Bearer KEY")
         return await self.holder(bearer(None if header is None else header.encode("latin-1")))
 
     async def holder(self, presented: bytes) -> Principal:
@@ -49,6 +54,16 @@ class Gate:
         if self._rates.rate is not None:
             self._rates.take((found.tenant, found.name), time.monotonic())
         return found
+
+    async def watcher(self, headers: Mapping[str, str]) -> Principal:
+        """Return who looks at the map: the holder of a key, or without one everybody if it is public."""
+        if "authorization" in headers or self._public is None:
+            found = await self.principal(headers)
+            found.require("subscribe")
+            return found
+        if self._rates.rate is not None:
+            self._rates.take(PUBLIC, time.monotonic())
+        return Principal(self._public, frozenset(), PUBLIC, is_public=True)
 
     async def consumer(self, headers: Mapping[str, str], query: Mapping[str, str], subscriber: str) -> Principal:
         """Return who asks for the events of a subscriber, by a key or by a stream token in the query."""
@@ -68,5 +83,5 @@ class Gate:
         return Principal(grant.tenant, frozenset(("subscribe",)), grant.key, grant.key_expires)
 
     def connection(self, principal: Principal) -> AbstractContextManager[None]:
-        """Count an open stream while a block runs."""
-        return self.connections.hold(principal.tenant)
+        """Count an open stream while a block runs; public screens take no room from the consumers of the tenant."""
+        return self.connections.hold(PUBLIC if principal.is_public else principal.tenant)

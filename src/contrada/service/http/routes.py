@@ -35,6 +35,7 @@ from contrada.service.http.streams import BATCH_JSON
 from contrada.service.intake.posts import MEDIA_TYPES
 from contrada.service.links import handlers as links
 from contrada.service.links.views import NetworkView
+from contrada.service.map.routes import ROUTES as MAP_ROUTES
 from contrada.service.sinks.routes import ROUTES as SINK_ROUTES
 from contrada.service.sources.routes import ROUTES as SOURCE_ROUTES
 from contrada.service.webhooks import EndpointRequest
@@ -315,6 +316,7 @@ TABLE: tuple[ApiEndpoint, ...] = (
     ApiEndpoint(
         "DELETE", "/network/{tenant}/{name}", "admin", "Give up a neighbour for good", {204: None}, links.delete_link
     ),
+    *MAP_ROUTES,
     *SINK_ROUTES,
     *SOURCE_ROUTES,
     ApiEndpoint("GET", "/health", None, "Answer if the process lives", {200: Status}, operations.health),

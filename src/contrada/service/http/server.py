@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,7 @@ STOP_WEBHOOK_SECONDS = 5.0  # that deliveries may take to end then; one that is 
 log = logging.getLogger("contrada.service")
 Say = Callable[[str], None]
 OpenStore = Callable[[Settings], MessageStore]
+Companion = Callable[[Service], Coroutine[Any, Any, None]]
 
 
 def named_store(settings: Settings) -> MessageStore:
@@ -221,7 +222,8 @@ class ServerRun:
 
     `store` opens the store that settings name, `shared_log` makes the client of the log that they name, `warm` loads
     kernels, `clock` is the wall clock in seconds; `sink` and `source` make the clients of topics. Streams of keys that
-    have expired are looked for every `look` seconds.
+    have expired are looked for every `look` seconds. A `companion`, for a demonstration, uses the service from when it
+    is ready until the server stops.
     """
 
     def __init__(
@@ -237,12 +239,15 @@ class ServerRun:
         sink: Callable[[SinkTable], SinkClient] = open_sink,
         source: Callable[[SourceTable], SourceClient] = open_source,
         shared_log: Callable[[Settings], SharedLog] = named_log,
+        companion: Companion | None = None,
     ) -> None:
         self.settings, self._say, self._open_store, self._warm = settings, say, store, warm
         self._open_sink, self._open_source, self._open_log = sink, source, shared_log
         self.context = Context(settings, keep_alive=keep_alive, look=look, clock=clock)
         self.listener = Listener(uvicorn_config(Application(self.context), settings), self.context)
         self._watcher: asyncio.Task[None] | None = None
+        self._companion, self._accompanying = companion, list[asyncio.Task[None]]()
+        self.context.is_demo = companion is not None
         self.port = settings.server.port  # the one that was taken, once the server runs
 
     def stop(self) -> None:
@@ -273,6 +278,9 @@ class ServerRun:
     async def _stop(self) -> None:
         """Stop what has started: links, sources, webhooks and sinks before the service that they use."""
         context = self.context
+        for task in self._accompanying:
+            task.cancel()
+            await asyncio.wait([task])
         if self._watcher is not None and not self._watcher.done():
             self._watcher.cancel()
             await asyncio.wait([self._watcher])
@@ -323,6 +331,8 @@ class ServerRun:
             self._watcher = asyncio.create_task(self._watch_log(service.following))
         context.is_ready = True
         self._say(f"ready on {self._address()}")
+        if self._companion is not None:
+            self._accompanying.append(asyncio.create_task(self._companion(service)))
 
     async def _watch_log(self, following: Following) -> None:
         """Stop the server when its log can never be read on: clients go to others, and a start reads a snapshot."""
@@ -384,11 +394,13 @@ class ServerRun:
         return f"{'http' if server.tls_cert is None else 'https'}://{host}:{self.port}"
 
 
-def run(settings: Settings, say: Say = log.info, store: OpenStore = named_store) -> None:
+def run(
+    settings: Settings, say: Say = log.info, store: OpenStore = named_store, companion: Companion | None = None
+) -> None:
     """Run the server until SIGTERM or SIGINT; `say` prints what people should see, such as a first admin key."""
 
     async def serve() -> None:
-        server, loop = ServerRun(settings, say, store=store), asyncio.get_running_loop()
+        server, loop = ServerRun(settings, say, store=store, companion=companion), asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
         await server.serve()

@@ -167,7 +167,7 @@ class Streams:
             if start.is_ahead:
                 await stream.write(reset_text(Reset(self._context.service.oldest_of(principal.tenant, name))))
             self._enter(stream)
-            watcher = asyncio.create_task(_cancel_when_gone(receive, task))
+            watcher = asyncio.create_task(cancel_when_gone(receive, task))
             try:
                 await stream.run(reader)
             finally:
@@ -248,7 +248,8 @@ async def _read_within(reader: EventReader, limit: int, seconds: float) -> list[
         return []
 
 
-async def _cancel_when_gone(receive: Receive, task: asyncio.Task[None]) -> None:
+async def cancel_when_gone(receive: Receive, task: asyncio.Task[None]) -> None:
+    """Cancel a task once the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
     task.cancel()

@@ -354,7 +354,7 @@ class SharedEngine(EngineQueue):
         self._store.write(change)
         self.done.commit.add(perf_counter() - start)
         times = GroupTimes(began, matched, time_ns(), len(answers), len(change.messages))
-        self._committed(Committed(core, answers, deliveries, times, (), change.trim, change.records))
+        self._committed(Committed(core, answers, deliveries, times, (), change.trim, change.records, change))
 
     def _entries(self, units: Sequence[LogUnit], last: dict[str, int]) -> Iterator[Entry]:
         """Yield what records hold, but those that were applied before; note the last count of each origin."""

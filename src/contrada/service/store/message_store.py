@@ -101,6 +101,9 @@ class MessageStore(Protocol):
     def matches(self, first: int, stop: int) -> list[tuple[int, bytes]]:
         """Return sequence numbers and match lists of the kept messages in a range that match anything."""
 
+    def tenant_matches(self, tenant: str, first: int, stop: int) -> list[tuple[int, int, bytes]]:
+        """Return sequence numbers, times and match lists of the kept messages of a tenant in a range."""
+
     def bodies(self, sequences: Collection[int]) -> dict[int, StoredBody]:
         """Return the bodies of messages that are kept."""
 

@@ -132,6 +132,14 @@ class SqlStore:
             *(_bounded(first), _bounded(stop)),
         )
 
+    def tenant_matches(self, tenant: str, first: int, stop: int) -> list[tuple[int, int, bytes]]:
+        """Return sequence numbers, times and match lists of a tenant's messages."""
+        return self._rows(
+            "SELECT sequence, at, matches FROM messages WHERE sequence >= ? AND sequence < ? AND tenant = ?"
+            " ORDER BY sequence",
+            *(_bounded(first), _bounded(stop), tenant),
+        )
+
     def bodies(self, sequences: Collection[int]) -> dict[int, StoredBody]:
         """Return the bodies of messages."""
         found: dict[int, StoredBody] = {}

@@ -79,6 +79,10 @@ class Trackers:
         """Return the tracking attributes of the subscriptions of a tenant."""
         return {journal.group.key.track for journal in self._by_tenant.get(tenant, ())}
 
+    def groups(self, tenant: str) -> list[TrackGroup]:
+        """Return the groups of objects of a tenant."""
+        return [journal.group for journal in self._by_tenant.get(tenant, ())]
+
     def plain(self, numbers: Iterable[int]) -> list[int]:
         """Return the numbers of subscriptions that are not tracked, rising."""
         return sorted(number for number in numbers if number not in self._of)
