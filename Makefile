@@ -36,7 +36,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-all check format verify bench bench-sedona docs wheel clean
+.PHONY: help setup java web demo test test-all check format verify bench bench-sedona docs wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,23 +59,28 @@ $(READY): pyproject.toml constraints.txt
 java:
 	@$(FIND_PYTHON); "$$found" -I $(JAVA_CHECK)
 
+# Built pages are kept until a source in web/ changes. Needs the npm registry the first time.
+web: $(READY)  ## build the live map and the script of the report
+	@$(BIN)/python web/build.py
+
 # DATA=dir takes your own data in place of the made-up district; `contrada demo --help` says what it should hold.
-demo: java $(READY)  ## ingest, compile, match and report on embedded Spark
+demo: java $(READY) web  ## ingest, compile, match and report on embedded Spark
 	$(BIN)/contrada demo --output build/demo $(if $(DATA),--data $(DATA))
 
-test: java $(READY)  ## the test suite
+test: java $(READY) web  ## the test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(PYTEST_ARGS)
 
 # Coverage takes the folder: given the package's name it would import NumPy twice.
-test-all: java $(READY)  ## what takes longer or needs more, and a pass without compilation for the coverage of the kernels
+test-all: java $(READY) web  ## what takes longer or needs more, and a pass without compilation for the coverage of the kernels
 	CONTRADA_EFFORT=full $(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(PYTEST_ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 -m jitless $(JITLESS_TESTS) \
 	    --cov=src/contrada/kernels --cov-report=term
 
-check: $(READY)  ## ruff and mypy
+check: $(READY)  ## ruff and mypy; tsc and ESLint if web/ changed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@$(BIN)/python web/build.py check
 
 format: $(READY)  ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
@@ -102,11 +107,11 @@ docs: $(READY)  ## build the documentation into build/site
 	@echo "documentation: build/site/index.html"
 
 # Other builds make a wheel of pure Python, which compiles kernels when they are first used.
-wheel: $(READY)  ## build a wheel with compiled kernels for CPUs like this one and the installed versions into dist
+wheel: $(READY) web  ## build a wheel with compiled kernels for CPUs like this one and the installed versions into dist
 	$(BIN)/contrada doctor --warm >/dev/null
 	CONTRADA_CARRIED_KERNELS="$$($(BIN)/python -c 'from contrada import jit; print(jit.cache_directory())')" \
 	    $(BIN)/python -m build --wheel --outdir $(DIST)
 
 clean:  ## remove the environment and everything that was built
-	rm -rf $(VENV) build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist src/contrada/web/built web/build web/basemap web/node_modules .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

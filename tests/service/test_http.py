@@ -446,7 +446,7 @@ def test_health_readiness_and_documents(tmp_path):
             references = re.findall(r'"\$ref": "#/components/schemas/(\w+)"', json.dumps(document))
             assert set(references) <= set(document["components"]["schemas"])
             assert (await here.ask("GET", "/asyncapi.json", key=None)).body["asyncapi"] == "3.0.0"
-            assert b"/subscriptions/{key}" in (await here.ask("GET", "/", key=None)).body
+            assert b"/subscriptions/{key}" in (await here.ask("GET", "/docs", key=None)).body
             assert (await here.ask("GET", "/problems/gone", key=None)).body["status"] == 410
             assert is_problem(await here.ask("GET", "/nothing"), 404, "not-found")
             assert is_problem(await here.ask("DELETE", "/messages"), 405, "method-not-allowed")

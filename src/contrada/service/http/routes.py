@@ -35,6 +35,7 @@ from contrada.service.http.streams import BATCH_JSON
 from contrada.service.intake.posts import MEDIA_TYPES
 from contrada.service.links import handlers as links
 from contrada.service.links.views import NetworkView
+from contrada.service.map.page import PAGE_ROUTES
 from contrada.service.map.routes import ROUTES as MAP_ROUTES
 from contrada.service.sinks.routes import ROUTES as SINK_ROUTES
 from contrada.service.sources.routes import ROUTES as SOURCE_ROUTES
@@ -317,6 +318,7 @@ TABLE: tuple[ApiEndpoint, ...] = (
         "DELETE", "/network/{tenant}/{name}", "admin", "Give up a neighbour for good", {204: None}, links.delete_link
     ),
     *MAP_ROUTES,
+    *PAGE_ROUTES,
     *SINK_ROUTES,
     *SOURCE_ROUTES,
     ApiEndpoint("GET", "/health", None, "Answer if the process lives", {200: Status}, operations.health),
@@ -326,7 +328,7 @@ TABLE: tuple[ApiEndpoint, ...] = (
     ),
     ApiEndpoint("GET", "/openapi.json", None, "This document", {200: None}, operations.openapi),
     ApiEndpoint("GET", "/asyncapi.json", None, "The frames of `GET /ws`", {200: None}, operations.asyncapi),
-    ApiEndpoint("GET", "/", None, "A page that lists all routes", {200: None}, operations.docs, kinds=("text/html",)),
+    ApiEndpoint("GET", "/docs", None, "A page that lists all routes", {200: None}, operations.docs, kinds=("text/html",)),
     ApiEndpoint(
         "GET",
         "/problems/{name}",

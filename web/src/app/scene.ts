@@ -1,0 +1,212 @@
+/** From the store onto the map: subscriptions, messages of the last minute, tracked objects, hits and the selection. */
+import type { MapMessage, MapSettings, MapSubscription } from "../api/types.ts";
+import type { Feature, LayerName, MapView } from "../map/view.ts";
+import type { Selection, Store } from "./store.ts";
+
+const SHOWN_MESSAGES = 300; // on the map at a time
+const SHOWN_OBJECTS = 2000;
+const TRAIL = 12; // places of a tracked object
+const FLASH_MILLISECONDS = 1200; // how long a subscription that was hit stays bright
+const FLASHES = 300; // at a time
+const LABELLED_SUBSCRIPTIONS = 300; // with more of them names would cover the map
+/** Messages are shown this many milliseconds after their time. */
+export const WINDOW = 60_000;
+
+export function subscriptionFeature(subscription: MapSubscription, isLabelled: boolean): Feature | null {
+  const geometries = subscription.shapes.map((shape) => shape.geometry);
+  const geometry = merge(geometries);
+  if (geometry === null) return null;
+  const kind = subscription.paused ? "paused" : subscription.track === null ? "subscription" : "tracked";
+  return { id: subscription.key, geometry, kind, properties: isLabelled ? { label: subscription.key } : {} };
+}
+
+export function messageFeature(message: MapMessage): Feature | null {
+  const geometry = merge(message.shapes.map((shape) => shape.geometry));
+  if (geometry === null) return null;
+  return { id: String(message.sequence), geometry, kind: message.matches > 0 ? "match" : "message" };
+}
+
+function merge(geometries: GeoJSON.Geometry[]): GeoJSON.Geometry | null {
+  const [first, ...others] = geometries;
+  if (first === undefined) return null;
+  return others.length === 0 ? first : { type: "GeometryCollection", geometries };
+}
+
+interface TrackedObject {
+  /** Latest last. */
+  places: [number, number][];
+  at: number;
+  sequence: number;
+}
+
+export class Scene {
+  readonly #map: MapView;
+  readonly #store: Store;
+  readonly #settings: MapSettings;
+  #shown = new Map<number, number>(); // sequence to time, by rising sequence
+  #flashing = new Map<string, ReturnType<typeof setTimeout>>();
+  #objects = new Map<string, TrackedObject>();
+  #isLabelled = false;
+  #selected: { layer: LayerName; id: string }[] = [];
+
+  constructor(map: MapView, store: Store, settings: MapSettings) {
+    [this.#map, this.#store, this.#settings] = [map, store, settings];
+  }
+
+  changeSubscriptions(changed: MapSubscription[], removed: string[]): void {
+    const all = this.#store.subscriptions.value;
+    const isLabelled = all.size <= LABELLED_SUBSCRIPTIONS;
+    if (isLabelled !== this.#isLabelled) {
+      this.#isLabelled = isLabelled;
+      this.#map.setFeatures("subscriptions", features([...all.values()], (one) => subscriptionFeature(one, isLabelled)));
+      return;
+    }
+    const made = features(changed, (one) => subscriptionFeature(one, isLabelled));
+    const drawn = new Set(made.map((feature) => feature.id));
+    const gone = changed.filter((one) => !drawn.has(one.key)).map((one) => one.key);
+    this.#map.update("subscriptions", made, [...removed, ...gone]);
+  }
+
+  /** Show messages that came after those shown; `now` is the moment shown, `window` how long messages stay. */
+  addMessages(messages: readonly MapMessage[], now: number, window = WINDOW): void {
+    const added: Feature[] = [];
+    for (const message of messages.slice(-SHOWN_MESSAGES)) {
+      const at = Date.parse(message.at);
+      if (at < now - window || this.#shown.has(message.sequence) || this.#isTracked(message)) continue;
+      const feature = messageFeature(message);
+      if (feature !== null) {
+        added.push(feature);
+        this.#shown.set(message.sequence, at);
+      }
+    }
+    this.#moveObjects(messages, now, window);
+    this.#flash(messages);
+    this.#map.update("messages", added, this.#expire(now - window));
+  }
+
+  /** Show these messages and no others, as after a jump in time. */
+  replaceMessages(messages: readonly MapMessage[], now: number, window = WINDOW): void {
+    this.#shown.clear();
+    this.#objects.clear();
+    this.#map.setFeatures("messages", []);
+    this.#map.setFeatures("tracks", []);
+    this.addMessages(messages.filter((message) => Date.parse(message.at) >= now - window), now, window);
+  }
+
+  /** Take messages off the map whose time has passed. */
+  expire(now: number, window = WINDOW): void {
+    const removed = this.#expire(now - window);
+    if (removed.length > 0) this.#map.update("messages", [], removed);
+    this.#moveObjects([], now, window);
+  }
+
+  select(selection: Selection | null): void {
+    for (const { layer, id } of this.#selected) this.#map.setState(layer, id, { selected: false, hit: false });
+    this.#selected = [];
+    const mark = (layer: LayerName, id: string, state: { selected?: boolean; hit?: boolean }) => {
+      this.#selected.push({ layer, id });
+      this.#map.setState(layer, id, state);
+    };
+    if (selection === null) return;
+    if ("key" in selection) mark("subscriptions", selection.key, { selected: true });
+    if ("sequence" in selection) mark("messages", String(selection.sequence), { selected: true });
+    if (selection.kind === "track") mark("tracks", objectId(selection.attribute, selection.id), { selected: true });
+    if (selection.kind !== "message") return;
+    const message = this.#store.messages.value.find((one) => one.sequence === selection.sequence);
+    for (const key of message?.matched ?? []) mark("subscriptions", key, { hit: true });
+  }
+
+  /** The tracked object that a feature of the layer "tracks" shows; null for a feature of another kind. */
+  trackOf(id: string): { attribute: string; id: string; sequence: number } | null {
+    const found = this.#objects.get(id.replace(/ trail$/, ""));
+    const attribute = this.#settings.tracks.find((name) => id.startsWith(`${name} `));
+    if (found === undefined || attribute === undefined) return null;
+    return { attribute, id: id.slice(attribute.length + 1).replace(/ trail$/, ""), sequence: found.sequence };
+  }
+
+  /** A tracked object is shown where it is, and not as many messages. */
+  #isTracked(message: MapMessage): boolean {
+    return this.#settings.tracks.some((name) => name in message.attributes) && pointOf(message) !== null;
+  }
+
+  #expire(before: number): string[] {
+    const removed: string[] = [];
+    for (const [sequence, at] of this.#shown) {
+      if (at >= before && this.#shown.size - removed.length <= SHOWN_MESSAGES) break;
+      removed.push(String(sequence));
+    }
+    for (const sequence of removed) this.#shown.delete(Number(sequence));
+    return removed;
+  }
+
+  #moveObjects(messages: readonly MapMessage[], now: number, window: number): void {
+    const moved = new Set<string>();
+    for (const message of messages) {
+      const point = pointOf(message);
+      if (point === null) continue;
+      for (const name of this.#settings.tracks) {
+        const value = message.attributes[name];
+        if (typeof value !== "string" && typeof value !== "number") continue;
+        const id = objectId(name, String(value));
+        const places = [...(this.#objects.get(id)?.places ?? []), point].slice(-TRAIL);
+        this.#objects.delete(id); // so that the map stays in the order of the last fix
+        this.#objects.set(id, { places, at: Date.parse(message.at), sequence: message.sequence });
+        moved.add(id);
+      }
+    }
+    const gone: string[] = [];
+    for (const [id, { at }] of this.#objects) {
+      if (at >= now - 2 * window && this.#objects.size <= SHOWN_OBJECTS) break;
+      this.#objects.delete(id);
+      gone.push(id, `${id} trail`);
+      moved.delete(id);
+    }
+    if (moved.size + gone.length === 0) return;
+    this.#map.update("tracks", [...moved].flatMap((id) => this.#objectFeatures(id)), gone);
+  }
+
+  #objectFeatures(id: string): Feature[] {
+    const found = this.#objects.get(id);
+    const place = found?.places.at(-1);
+    if (found === undefined || place === undefined) return [];
+    const label = id.slice(id.indexOf(" ") + 1);
+    const object: Feature = { id, kind: "object", geometry: { type: "Point", coordinates: place }, properties: { label } };
+    if (found.places.length < 2) return [object];
+    const trail: Feature = { id: `${id} trail`, kind: "trail", geometry: { type: "LineString", coordinates: found.places } };
+    return [trail, object];
+  }
+
+  /** Brighten subscriptions that messages matched, for a moment. */
+  #flash(messages: readonly MapMessage[]): void {
+    const keys = new Set(
+      messages.flatMap((message) => [...message.matched, ...message.transitions.map((transition) => transition.key)]),
+    );
+    for (const key of keys) {
+      const timer = this.#flashing.get(key);
+      if (timer !== undefined) clearTimeout(timer);
+      else if (this.#flashing.size >= FLASHES) continue;
+      else this.#map.setState("subscriptions", key, { hit: true });
+      const end = () => {
+        this.#flashing.delete(key);
+        const isSelected = this.#selected.some(({ layer, id }) => layer === "subscriptions" && id === key);
+        if (!isSelected) this.#map.setState("subscriptions", key, { hit: false });
+      };
+      this.#flashing.set(key, setTimeout(end, FLASH_MILLISECONDS));
+    }
+  }
+}
+
+export function objectId(attribute: string, id: string): string {
+  return `${attribute} ${id}`;
+}
+
+function pointOf(message: MapMessage): [number, number] | null {
+  for (const { geometry } of message.shapes) {
+    if (geometry.type === "Point") return [geometry.coordinates[0] ?? 0, geometry.coordinates[1] ?? 0];
+  }
+  return null;
+}
+
+function features<T>(items: T[], make: (item: T) => Feature | null): Feature[] {
+  return items.map(make).filter((feature) => feature !== null);
+}
