@@ -1,6 +1,5 @@
-import type { JSX } from "preact";
-import type { AppContext } from "../app/context.ts";
+/** The panel that answers why. */
 
-export function AskPanel(_props: { context: AppContext }): JSX.Element {
-  return <></>;
-}
+import "./ask.css";
+
+export { AskPanel } from "./AskPanel.tsx";

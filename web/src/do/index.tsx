@@ -1,14 +1,7 @@
-import type { JSX } from "preact";
-import type { AppContext } from "../app/context.ts";
+/** Panels that change things, and those of tracked objects and of the network of brokers. */
 
-export function DoPanel(_props: { context: AppContext }): JSX.Element {
-  return <></>;
-}
+import "./do.css";
 
-export function NetworkPanel(_props: { context: AppContext }): JSX.Element {
-  return <></>;
-}
-
-export function TracksPanel(_props: { context: AppContext }): JSX.Element {
-  return <></>;
-}
+export { DoPanel } from "./DoPanel.tsx";
+export { NetworkPanel } from "./network/NetworkPanel.tsx";
+export { TracksPanel } from "./tracks/TracksPanel.tsx";
