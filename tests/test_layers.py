@@ -36,10 +36,12 @@ HEAVY = {
 # each finds its place when it comes.
 SHARED = {"amounts", "arguments", "codes", "collecting", "doors", "errors", "forking", "halving", "installation",
           "limits", "shown", "spark_names"}  # fmt: skip
-CORE = {"kernels", "geometry", "model", "cql2", "formats", "index", "simplification", "matching", "covering"}
+CORE = {"kernels", "drawing", "geometry", "model", "cql2", "formats", "index", "simplification", "matching",
+        "covering"}  # fmt: skip
 ALLOWED = {
     "kernels": {"codes", "interpreting", "jit"},
-    "geometry": {"kernels"},
+    "drawing": set(),
+    "geometry": {"kernels", "drawing"},
     "model": {"geometry", "kernels"},
     "cql2": {"geometry", "model"},
     "formats": {"geometry", "model", "cql2"},
@@ -61,7 +63,8 @@ ALLOWED = {
     | {"contrada", "jit", "overlay", "broker", "pipeline", "report", "demo", "papers", "service", "client", "tracking"},
 }
 # Names that tests may use although they look private, or patch although they are constants.
-DOCUMENTED = {"_asdict", "_exit", "_fields", "_make", "_replace"}  # NamedTuple and os document them
+# NamedTuple, os and IPython document them.
+DOCUMENTED = {"_asdict", "_exit", "_fields", "_make", "_replace", "_repr_html_", "_repr_svg_"}
 FOREIGN = {
     "_fixtureinfo",  # pytest has no other way to tell the fixtures of a test before it runs
     "MAX_WIDTH",  # Typer reads the width of its help from here alone

@@ -24,6 +24,8 @@ from contrada.geometry.saved.directories import Format, read_directory, save_dir
 from contrada.geometry.saved.soundness import check_coordinates, check_regions, require
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from contrada.geometry.reading import SourceKind
     from contrada.geometry.region import Region
 
@@ -48,7 +50,8 @@ class Sifted(NamedTuple):
 
 
 @checks_methods(
-    "from_wkt", "from_wkb", "from_geojson", "from_shapely", "from_arrow", "from_regions", "to_wkb", "save", "open"
+    "from_wkt", "from_wkb", "from_geojson", "from_shapely", "from_arrow", "from_regions", "to_wkb", "save", "open",
+    "plot",
 )  # fmt: skip
 class RegionArray(Immutable):
     """Immutable column of valid regions.
@@ -287,6 +290,33 @@ class RegionArray(Immutable):
 
     def __reduce__(self) -> tuple[object, tuple[Any, ...]]:
         return RegionArray, (compact(self._arrays), self._crs)
+
+    def plot(self, ax: Any = None, *, color: Any = None, label: str | None = None) -> Axes:
+        """Draw the regions with Matplotlib, on `ax` or on new axes, and return the axes.
+
+        Holes are left out, and both directions have the same scale. `label` is for a legend. Of more than 20,000
+        regions so many are drawn, evenly chosen. Needs the extra `plot`.
+
+        >>> squares = RegionArray.from_wkt(["POLYGON((0 0, 1 0, 1 1, 0 1, 0 0))", "POLYGON((5 5, 6 5, 6 6, 5 5))"])
+        >>> axes = squares.plot(color="tab:green")
+        >>> axes.get_aspect(), len(axes.collections[0].get_paths())
+        (1.0, 2)
+        """
+        from contrada.geometry.pictures import plot_column
+
+        return plot_column(self, ax, color, label)
+
+    def _repr_svg_(self) -> str:
+        """Return a picture for Jupyter, of a long column with some of its regions."""
+        from contrada.geometry.pictures import column_svg
+
+        return column_svg(self)
+
+    def _repr_html_(self) -> str:
+        """Return a picture for Jupyter in the colours of the notebook, and how many regions it shows."""
+        from contrada.geometry.pictures import column_html
+
+        return column_html(self)
 
     def __repr__(self) -> str:
         vertices = int(np.diff(self._arrays.ring_offsets[self._arrays.region_offsets]).sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,15 @@ from contrada.geometry.immutable import Immutable
 from contrada.geometry.validation import arrays_of_one, is_on_the_globe, read_one, sift
 from contrada.geometry.wellknown import wkb_of_plain_polygon
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Coordinates = Iterable[Sequence[float]]
 
 _BOX_WKB = struct.Struct("<BIII10d")
 
 
-@checks_methods("__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box", "to_wkb")
+@checks_methods("__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box", "to_wkb", "plot")
 class Region(Immutable):
     """Non-empty regular closed set bounded by a valid Polygon or MultiPolygon.
 
@@ -246,6 +249,29 @@ class Region(Immutable):
 
     def __reduce__(self) -> tuple[object, tuple[RegionArray]]:
         return Region._from_column, (self._column,)
+
+    def plot(self, ax: Any = None, *, color: Any = None, label: str | None = None) -> Axes:
+        """Draw the region with Matplotlib, on `ax` or on new axes, and return the axes.
+
+        Holes are left out, and both directions have the same scale. `label` is for a legend. Needs the extra `plot`.
+
+        >>> axes = Region.box(0, 0, 4, 2).plot(label="harbour")
+        >>> axes.get_aspect(), axes.get_legend_handles_labels()[1]
+        (1.0, ['harbour'])
+        """
+        return self._column.plot(ax, color=color, label=label)
+
+    def _repr_svg_(self) -> str:
+        """Return a picture for Jupyter; long outlines are thinned in it."""
+        from contrada.geometry.pictures import region_svg
+
+        return region_svg(self)
+
+    def _repr_html_(self) -> str:
+        """Return a picture for Jupyter in the colours of the notebook, with what the region consists of."""
+        from contrada.geometry.pictures import region_html
+
+        return region_html(self)
 
     def __repr__(self) -> str:
         # Format only the first vertices, as formatting 4,000 vertices takes 8 ms.

@@ -48,6 +48,12 @@ class Matches(Set[Name]):
     def _from_iterable(cls, names: object) -> set[Name]:  # type: ignore[override]
         return set(names)  # type: ignore[call-overload, no-any-return]
 
+    def _repr_html_(self) -> str:
+        """Return the names for Jupyter, of many the first."""
+        from contrada.matching.pictures import matches_html
+
+        return matches_html(self)
+
     def __repr__(self) -> str:
         shown = ", ".join(repr(name) for name, _ in zip(self, range(6), strict=False))
         return f"{{{shown}{', ...' if len(self) > 6 else ''}}}"
@@ -142,6 +148,12 @@ class ManyMatches(Sequence[Matches]):
             owners = self._owners.of_subscriptions(self.rows)
         columns["subscriber"] = _name_column(self._owners.subscribers, owners)
         return pa.table(columns)
+
+    def _repr_html_(self) -> str:
+        """Return the first messages for Jupyter, each with its matches."""
+        from contrada.matching.pictures import many_html
+
+        return many_html(self)
 
     def _keys(self) -> Names:
         assert self._owners.keys is not None, "a table without keys answers by subscriber"

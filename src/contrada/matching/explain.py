@@ -87,7 +87,7 @@ class FilterExplained(NamedTuple):
 class Explanation(NamedTuple):
     """Why a message matches a subscription, or why not; it matches if and only if `truth` is True.
 
-    `str` returns text, `to_dict` data.
+    `str` returns text, `to_dict` data; Jupyter shows it with pictures of the regions.
 
     >>> from contrada import ForwardingTable
     >>> table = ForwardingTable()
@@ -136,6 +136,12 @@ class Explanation(NamedTuple):
             lines.append(f"filter {number + 1}{note}")
             lines += [f"  {constraint.line(width)}" for constraint in part.constraints]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the explanation for Jupyter: each constraint with value and verdict, and regions in pictures."""
+        from contrada.matching.pictures import explanation_html
+
+        return explanation_html(self)
 
     @property
     def verdict(self) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from contrada.matching.names import Name, Names, check_name, names_in
 from contrada.matching.sources import Sources
 from contrada.matching.store import storage
 from contrada.matching.store.levels import Store, grown
+from contrada.matching.store.snapshot import Snapshot
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, recalled, simplify_table
@@ -33,9 +35,21 @@ from contrada.model import Predicate
 from contrada.shown import short
 from contrada.simplification.simplifying import Simplification
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 @checks_methods(
-    "subscribe_many", "keys_of", "rows_of", "subscribers_of", "save", "open", "verify", "explain", "written"
+    "subscribe_many",
+    "keys_of",
+    "rows_of",
+    "subscribers_of",
+    "save",
+    "open",
+    "verify",
+    "explain",
+    "written",
+    "plot",
 )
 class ForwardingTable(MatchingTable):
     """A live table of subscriptions; any number of threads may match while others update.
@@ -192,10 +206,38 @@ class ForwardingTable(MatchingTable):
             row, snapshot = self._row_of(key), self._store.snapshot
         if row is None:
             raise UnknownKeyError(f"no subscription has the key {key!r}")
+        return self._explained(snapshot, row, message)
+
+    def _explained(self, snapshot: Snapshot, row: int, message: Mapping[str, Any]) -> Explanation:
+        """Explain a message that was read against the subscription in a row."""
         predicate = predicate_of(snapshot, self._store.encoder, row, self._crs)
-        owners = snapshot.subscription_subscriber
-        subscriber = self._subscribers[row if owners is None else int(owners[row])]
-        return explain(predicate, message, key, subscriber)._replace(written=self._sources.find(row))
+        subscriber = self._subscribers[int(snapshot.owners(np.array([row]))[0])]
+        return explain(predicate, message, self._keys[row], subscriber)._replace(written=self._sources.find(row))
+
+    def plot(
+        self, message: Mapping[str, Any], ax: Any = None, *, attribute: str | None = None, limit: int = 100
+    ) -> Axes:
+        """Draw a message with the subscriptions that it hits and those near it that it misses; return Matplotlib axes.
+
+        Misses are told apart: by the relation to the region, or by another condition. `attribute` names the region or
+        point of the message to draw, by default the first that subscriptions ask about. At most `limit` hits and
+        `limit` misses are drawn, on `ax` or on new axes. Needs the extra `plot`.
+
+        >>> table = ForwardingTable()
+        >>> keys = [table.subscribe("ops-team", f"S_INTERSECTS(area, BBOX({x}, 0, {x + 2}, 2))") for x in (0, 3, 6)]
+        >>> key = table.subscribe("ops-team", "S_INTERSECTS(area, BBOX(0, 3, 2, 5)) AND severity >= 3")
+        >>> axes = table.plot({"area": Region.box(1, 1, 2.5, 4), "severity": 1})
+        >>> axes.get_title(), axes.get_legend_handles_labels()[1]
+        ('1 of 4 subscriptions hit', ['missed by region: 1', 'missed by another condition: 1', 'hit: 1', 'message'])
+        """
+        from contrada.matching.plotting import plot_message, plotted_attribute
+
+        _check_limit(limit)
+        message, objects = self._read(message)
+        snapshot, name = self._store.asked(), plotted_attribute(message, list(self._crs), attribute)
+        hits = snapshot.subscriptions(self._noted(message, objects))
+        explained = partial(self._explained, snapshot, message=message)
+        return plot_message(snapshot, message[name], name, hits, explained, ax, limit)
 
     def written(self, key: Name) -> str:
         """Return the filter of a subscription in CQL2 text, as it was written; of `subscribe_many`, the template.
@@ -382,6 +424,11 @@ def _listed(names: Any) -> list[Name]:
 def _check_tuning(tuning: object) -> None:
     if not isinstance(tuning, Tuning):
         raise ArgumentError(f"tuning: need a Tuning, got {type(tuning).__name__}")
+
+
+def _check_limit(limit: object) -> None:
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise ArgumentError(f"limit: need a whole number of at least 1, got {short(limit)}")
 
 
 def _check_progress(progress: object) -> None:

@@ -74,6 +74,12 @@ class TrackEvents(Sequence[TrackEvent]):
     def __iter__(self) -> Iterator[TrackEvent]:
         return iter(self._made())
 
+    def _repr_html_(self) -> str:
+        """Return the events for Jupyter, of many the first."""
+        from contrada.tracking.pictures import events_html
+
+        return events_html(self)
+
     def __repr__(self) -> str:
         return f"<TrackEvents: {len(self)} events, {len(self.rejected)} messages not tracked>"
 

@@ -114,6 +114,7 @@ GOOD: dict[str, Any] = {
     **dict.fromkeys(("table", "time", "expire_after", "alias", "end", "clock", "now", "exit_after"), None),
     **dict.fromkeys(("Tracker.subscribe.first", "Tracker.subscribe_many.first", "Tracker.watch_all.first"), "enter"),
     "track": "id", "late": "ignore", "query": "S_INTERSECTS(area, BBOX(0, 0, 4, 4))", "on": ["enter", "exit"],
+    **dict.fromkeys(("ax", "color", "label", "ForwardingTable.plot.attribute"), None), "limit": 2,
     "exit_buffer": 0.5, "Tracker.subscribe.key": "new", "keys": ["k1"],
 }  # fmt: skip
 # Parameters whose values hold others: lists of awkward values are tried as well.

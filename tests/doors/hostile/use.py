@@ -27,7 +27,20 @@ def use(value: Any) -> object:
         return value.to_wkb(), ct.relate(value, value, threads=1), repr(value)
     if isinstance(value, ct.Constraint | ct.Filter | ct.Predicate):
         return use_asked(value)
+    if isinstance(value, ct.Matches | ct.ManyMatches | ct.Explanation | ct.TrackEvents):
+        return repr(value)[:1000], value._repr_html_()
+    if type(value).__module__.startswith("matplotlib"):
+        return close_plot(value)
     return repr(value)[:1000] if type(value).__module__.startswith("contrada") else str(type(value))
+
+
+def close_plot(axes: Any) -> object:
+    """Draw a plot and close its figure, which Matplotlib would keep."""
+    from matplotlib import pyplot
+
+    axes.figure.canvas.draw()
+    pyplot.close(axes.figure)
+    return axes.get_title()
 
 
 def use_region(region: ct.Region) -> object:
@@ -41,14 +54,14 @@ def use_region(region: ct.Region) -> object:
     if len(region.to_wkb()) < 16 * MOST_PRINTED:
         assert ct.Region.from_wkt(region.to_wkt()) == region
         hash(region)
-    return region.area, region.length, repr(region)
+    return region.area, region.length, repr(region), region._repr_svg_()
 
 
 def use_column(column: ct.RegionArray) -> object:
     """Relate a column to itself and write it."""
     for region in islice(column, 3):
         use_region(region)
-    return ct.relate(column, column, threads=1), column.to_wkb(), column.areas, repr(column)
+    return ct.relate(column, column, threads=1), column.to_wkb(), column.areas, repr(column), column._repr_html_()
 
 
 def use_asked(asked: Any) -> object:
