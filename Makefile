@@ -103,7 +103,7 @@ bench-sedona: java $(READY)  ## speed against a spatial join of Apache Sedona
 	$(BIN)/python -m benchmarks.sedona
 
 docs: $(READY)  ## build the documentation into build/site
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/zensical build --strict --clean
 	@echo "documentation: build/site/index.html"
 
 # Other builds make a wheel of pure Python, which compiles kernels when they are first used.
@@ -113,5 +113,5 @@ wheel: $(READY) web  ## build a wheel with compiled kernels for CPUs like this o
 	    $(BIN)/python -m build --wheel --outdir $(DIST)
 
 clean:  ## remove the environment and everything that was built
-	rm -rf $(VENV) build dist src/contrada/web/built web/build web/basemap web/node_modules .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist src/contrada/web/built web/build web/basemap web/node_modules .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,5 +1,9 @@
 """`pip install .` without extras in an empty environment: the example and the commands of the README work there."""
 
+import os
+import shutil
+import subprocess
+
 import pytest
 
 from console import read_lines, write_lines
@@ -55,3 +59,15 @@ def test_commands_work_and_that_for_spark_says_how_to_install_it(clean):
     assert "pip install" in refused
     assert "[spark]" in refused
     assert "Traceback" not in refused
+
+
+@pytest.mark.slow
+def test_the_commands_that_install(tmp_path):
+    """Those of the page for newcomers, in a copy of the sources."""
+    install, *_ = blocks((ROOT / "docs" / "start.md").read_text(), "sh")
+    hidden = shutil.ignore_patterns(".git", ".venv", "build", "dist", ".*_cache", ".hypothesis", "__pycache__")
+    copy = shutil.copytree(ROOT, tmp_path / "clone", ignore=hidden)
+    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    run = subprocess.run(["bash", "-e", "-c", install], cwd=copy, env=variables, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "Contrada" in run.stdout

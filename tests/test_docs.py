@@ -9,9 +9,10 @@ import pytest
 from doc_pages import OPTIONS, ROOT, blocks
 from effort import slow
 
-PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])
+NAMES = [path.relative_to(ROOT / "docs").as_posix() for path in sorted(ROOT.glob("docs/**/*.md"))]
 EXAMPLES = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-MODULE = re.compile(r"(?<![.\w])contrada(?:\.\w+)+")
+MODULE = re.compile(r"(?<![.\w])contrada(?:\.(?!md\b)\w+)+")
 TARGET = re.compile(r"`make ([a-z-]+)")
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
@@ -26,10 +27,20 @@ def python_lines(text: str) -> str:
 
 
 ON_SPARK = {"ingest.md"}  # a session of its own
+# Kinds of code that tests run as it stands: here, as sessions of a shell or of a client, and as scripts.
+RUN = ("python", "console", "pycon", "py")
+# Pages that start with something else, and why.
+NO_START = {
+    "links.md": "needs two servers; tests/service/links runs them",
+    "serve-settings.md": "`contrada.service.settings` writes it; tests/service/test_settings.py reads every sample",
+    "serve.md": "starts a server as start.md does, whose test runs these lines",
+    "shared-log.md": "needs JetStream or Kafka; tests/service/shared_log runs both where they are installed",
+    "sinks.md": "needs Kafka, NATS or MQTT; tests/service/sinks runs them where they are installed",
+}
 runs = [slow(page) if page.name in ON_SPARK else page for page in PAGES]
 
 
-@pytest.mark.parametrize("page", runs, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", runs, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_examples_run(page, tmp_path, monkeypatch, own_types):
     monkeypatch.chdir(tmp_path)
     examples = python_lines(page.read_text())
@@ -39,7 +50,7 @@ def test_examples_run(page, tmp_path, monkeypatch, own_types):
     assert not failures, "".join(failures)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_named_modules_and_targets_exist_and_links_lead_somewhere(page):
     text, makefile = page.read_text(), (ROOT / "Makefile").read_text()
     for name in set(MODULE.findall(text)):
@@ -51,8 +62,17 @@ def test_named_modules_and_targets_exist_and_links_lead_somewhere(page):
 
 
 def test_every_page_is_in_the_navigation():
-    listed = re.findall(r"([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text())
-    assert sorted(listed) == sorted(page.name for page in ROOT.glob("docs/*.md"))
+    settings = (ROOT / "mkdocs.yml").read_text()
+    listed = re.findall(r"([\w/-]+\.md)$", settings[settings.index("\nnav:") :], re.MULTILINE)
+    assert sorted(listed) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - {*NO_START}))
+def test_every_page_starts_with_something_to_run(name):
+    start = re.split(r"^## ", (ROOT / "docs" / name).read_text(), maxsplit=1, flags=re.MULTILINE)[0]
+    kinds = re.findall(r"^```(\w*)\n.*?^```$", start, re.MULTILINE | re.DOTALL)
+    assert kinds
+    assert kinds[0] in RUN
 
 
 def test_the_architecture_names_every_folder():

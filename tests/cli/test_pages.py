@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from console import contrada, without_compiling
+from console import contrada, python, without_compiling
 from doc_pages import ROOT, blocks, check_printed, commands, page_text
 
 
@@ -19,12 +19,14 @@ def printed_by(command):
         result = contrada(*arguments)
         return result.stdout + without_compiling(result.stderr)
     assert program == "python"
+    if arguments[0] == "-c":
+        return python(*arguments).stdout
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         runpy.run_path(*arguments, run_name="__main__")
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", ["cli.md", "tracking.md", "tutorial_alerts.md"])
+@pytest.mark.parametrize("page", ["architecture.md", "cli.md", "dependencies.md", "tracking.md", "tutorial_alerts.md"])
 def test_sessions(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = list(commands(page_text(page)))

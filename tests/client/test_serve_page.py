@@ -1,15 +1,19 @@
-"""The page about the server, and the lines about it in the README, are what happens on a new server."""
+"""The page about the server, and the lines about it elsewhere, are what happens on a new server."""
 
 import doctest
 import os
 import re
 import subprocess
+import sys
+import urllib.request
+from pathlib import Path
 
 import pytest
 
+from console import wait_for
 from contrada.service.http.routes import TABLE
 from doc_pages import OPTIONS, ROOT, blocks, check_printed, commands, page_text
-from server_process import serving
+from server_process import START_SECONDS, free_port, serving
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +37,40 @@ def test_sessions_and_examples(own_server, tmp_path, monkeypatch):
             check_printed(command, expected, printed_by(command, tmp_path, own_server))
         for example in blocks(part, "pycon"):
             run_example(example)
-    examples = blocks((ROOT / "README.md").read_text(), "pycon")
-    assert examples
-    for example in examples:
+    for text in ((ROOT / "README.md").read_text(), page_text("api/client.md")):
+        (example,) = blocks(text, "pycon")
         run_example(example)
+
+
+def test_the_first_server(tmp_path, monkeypatch):
+    """The page for newcomers: the lines that start a server, the variables of clients, and the example."""
+    page, port = page_text("start.md"), free_port()
+    _, start, variables = (block.replace("8080", str(port)) for block in blocks(page, "sh"))
+    assert start.replace(str(port), "8080").splitlines()[-1] in page_text("serve.md")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    lines = start.replace("contrada serve", "exec contrada serve")
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", lines], cwd=tmp_path, env={**os.environ, "PATH": path}, stdout=log, stderr=log
+        )
+    try:
+        for name, value in re.findall(r"(\w+)=(\S+)", variables):
+            monkeypatch.setenv(name, value)
+        wait_for(lambda: is_ready(port), START_SECONDS, (tmp_path / "log").read_text)
+        (example,) = blocks(page, "pycon")
+        run_example(example)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def is_ready(port):
+    """True if a server on this machine takes messages."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5):
+            return True
+    except OSError:
+        return False
 
 
 def run_example(text):

@@ -1,4 +1,4 @@
-"""The examples of docs/pipeline.md and docs/deployment.md run as they stand."""
+"""Examples on Spark of the guides and the reference run as they stand."""
 
 import pytest
 
@@ -7,12 +7,21 @@ from contrada.pipeline import artifact_cache as tables
 from doc_pages import blocks, page_text
 
 
-def test_the_examples_print_what_the_page_says(spark, capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", ["pipeline.md", "api/pipeline.md"])
+def test_the_examples_print_what_the_page_says(spark, capsys, monkeypatch, tmp_path, name):
     monkeypatch.setattr(tables, "cache_home", lambda: tmp_path)
-    page, names = page_text("pipeline.md"), {}
+    page, names = page_text(name), {}
     for code, text in zip(blocks(page, "py"), blocks(page, "text"), strict=True):
-        exec(compile(code, "pipeline.md", "exec"), names)
+        exec(compile(code, name, "exec"), names)
         assert capsys.readouterr().out == text
+
+
+def test_the_example_of_the_report_writes_one(spark, monkeypatch, tmp_path):
+    monkeypatch.setattr(tables, "cache_home", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(page_text("report.md"), "py")
+    exec(compile(code, "report.md", "exec"), {})
+    assert "A day of warnings" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.slow

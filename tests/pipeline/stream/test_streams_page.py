@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import runpy
 import shlex
 import signal
@@ -17,7 +16,7 @@ from contrada.pipeline.stream.changes import Change, read_changes
 from doc_pages import ROOT, blocks, check_printed, commands, page_text
 
 PAGE = page_text("streams.md")
-TUTORIAL = re.search(r"^## A tutorial\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)[1]
+TUTORIAL = PAGE[: PAGE.index("\n## Changes\n")]
 EXAMPLE = ROOT / "examples" / "stream_of_alerts.py"
 
 
