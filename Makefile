@@ -36,7 +36,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java web demo test test-all check format verify bench bench-sedona docs wheel clean
+.PHONY: help setup java web demo pictures test test-all check format verify bench bench-sedona docs wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +66,11 @@ web: $(READY)  ## build the live map and the script of the report
 # DATA=dir takes your own data in place of the made-up district; `contrada demo --help` says what it should hold.
 demo: java $(READY) web  ## ingest, compile, match and report on embedded Spark
 	$(BIN)/contrada demo --output build/demo $(if $(DATA),--data $(DATA))
+
+# Chromium comes from PATH, or from Debian's packages.
+pictures: demo  ## run the demonstration, and take pictures of its report and of the live map
+	$(BIN)/python -m benchmarks.pictures.report_page build/demo/report.html docs/images/report.png
+	$(BIN)/python -m benchmarks.pictures.map_page
 
 test: java $(READY) web  ## the test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(PYTEST_ARGS)

@@ -13,7 +13,8 @@ import uvloop
 
 from benchmarks.report import ROOT, SkippedError
 from contrada.collecting import collections_paused
-from engine_servers import NoServerError, nats_server
+from engine_servers import nats_server
+from fetched_programs import NoProgramError
 
 sys.path.append(str(ROOT / "tests" / "pipeline"))  # it has the broker of Kafka that tests of streams start
 
@@ -54,7 +55,7 @@ class RawNats(RawLog):
         folder.mkdir()
         try:
             server = nats_server(folder)
-        except NoServerError as error:
+        except NoProgramError as error:
             raise SkippedError(f"engines: {error}") from error
         server.start()
         try:

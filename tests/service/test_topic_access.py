@@ -10,8 +10,8 @@ import pytest
 import engine_servers
 from certificates import write_certificates
 from contrada.service.table_settings import SinkTable, SourceTable
-from engine_servers import NoServerError
 from engine_topics import KafkaTopics
+from fetched_programs import NoProgramError
 from topic_service import here
 from webhook_receivers import publish, subscribe, until
 
@@ -47,7 +47,7 @@ def guarded(request, tmp_path_factory):
             make = getattr(engine_servers, "nats_server" if request.param == "nats" else "mosquitto_server")
             server = make(place, PASSWORD, tls)
             address = f"127.0.0.1:{server.port}"
-    except (NoServerError, kafka_broker.UnavailableError) as error:
+    except (NoProgramError, kafka_broker.UnavailableError) as error:
         pytest.skip(str(error))
     server.start()
     yield Guarded(request.param, address, place, getattr(server, "address", None))

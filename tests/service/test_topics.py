@@ -12,8 +12,8 @@ import pytest
 import engine_servers
 from contrada.client import Client
 from contrada.service.table_settings import SinkTable, SourceTable
-from engine_servers import NoServerError
 from engine_topics import KafkaTopics, MqttTopics, NatsTopics
+from fetched_programs import NoProgramError
 from server_process import KEY, ServerProcess
 from topic_service import here
 from webhook_receivers import publish, subscribe, until
@@ -49,7 +49,7 @@ def engine(request, tmp_path_factory):
         else:
             server = engine_servers.mosquitto_server(place)
             topics = MqttTopics(server.port)
-    except (NoServerError, kafka_broker.UnavailableError) as error:
+    except (NoProgramError, kafka_broker.UnavailableError) as error:
         pytest.skip(str(error))
     server.start()
     yield Engine(request.param, server, topics)
@@ -226,7 +226,7 @@ def test_a_password_comes_from_a_file_and_is_never_shown(tmp_path, caplog):
     pytest.importorskip("nats")
     try:
         server = engine_servers.nats_server(tmp_path, "hunter2")
-    except NoServerError as error:
+    except NoProgramError as error:
         pytest.skip(str(error))
     (tmp_path / "good").write_text("hunter2\n")
     (tmp_path / "bad").write_text("hunter3\n")

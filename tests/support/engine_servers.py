@@ -13,93 +13,42 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-
-from filelock import FileLock
 
 from certificates import CertificateFiles
 from console import wait_for
+from fetched_programs import CACHE, NoProgramError, program, run, unpack_package, write_script
 from server_process import free_port
 
-CACHE = Path(__file__).parents[2] / "build" / "engines"
 NATS = "github.com/nats-io/nats-server/v2@v2.15.2"
 MOSQUITTO = "mosquitto"  # the package of Debian and Ubuntu
-FETCHING = 600  # seconds
 STARTING = 60  # seconds
 
 
-class NoServerError(Exception):
-    """A server cannot be had here; the text says why."""
-
-
 def nats_program(cache: Path = CACHE) -> Path:
-    """Return nats-server from PATH or the cache, or build it; raise NoServerError if that fails."""
-    return _program("nats-server", cache, _build_nats)
+    """Return nats-server from PATH or the cache, or build it; raise NoProgramError if that fails."""
+    return program(["nats-server"], cache, _build_nats)
 
 
 def mosquitto_program(cache: Path = CACHE) -> Path:
-    """Return mosquitto from PATH or the cache, or fetch it; raise NoServerError if that fails."""
-    return _program("mosquitto", cache, _fetch_mosquitto)
-
-
-def _program(name: str, cache: Path, fetch: Callable[[Path, Path], None]) -> Path:
-    installed = shutil.which(name) or shutil.which(name, path="/usr/sbin")
-    if installed is not None:
-        return Path(installed)
-    kept = cache / name
-    if not kept.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with FileLock(cache / f"{name}.lock"), tempfile.TemporaryDirectory(dir=cache) as place:
-            if not kept.exists():
-                fetch(Path(place), cache)
-    return kept
-
-
-def _run(command: list[str], place: Path, **variables: str) -> str:
-    try:
-        run = subprocess.run(
-            command,
-            cwd=place,
-            env={**os.environ, **variables},
-            capture_output=True,
-            text=True,
-            timeout=FETCHING,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoServerError(f"{command[0]}: {error}") from error
-    if run.returncode:
-        raise NoServerError(f"{' '.join(command[:3])}: {run.stderr.strip()[-300:]}")
-    return run.stdout
+    """Return mosquitto from PATH or the cache, or fetch it; raise NoProgramError if that fails."""
+    return program([MOSQUITTO], cache, _fetch_mosquitto)
 
 
 def _build_nats(place: Path, cache: Path) -> None:
     go = shutil.which("go")
     if go is None:
-        raise NoServerError("there is no nats-server, and no Go to build it with")
-    _run([go, "install", NATS], place, GOBIN=str(place))
+        raise NoProgramError("there is no nats-server, and no Go to build it with")
+    run([go, "install", NATS], place, GOBIN=str(place))
     (place / "nats-server").rename(cache / "nats-server")
 
 
 def _fetch_mosquitto(place: Path, cache: Path) -> None:
     """Unpack the package and the libraries that the program misses, and write a script that starts it."""
-    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-        raise NoServerError("there is no mosquitto, and no apt-get to fetch it with")
-    _run(["apt-get", "download", MOSQUITTO], place)
-    listed = _run(["apt-cache", "depends", "--important", MOSQUITTO], place)
-    needed = [line.split()[-1] for line in listed.splitlines() if "Depends: lib" in line]
-    for package in needed:
-        if subprocess.run(["dpkg", "-s", package], capture_output=True).returncode:
-            _run(["apt-get", "download", package], place)
     unpacked = cache / "mosquitto-files"
-    for file in sorted(place.glob("*.deb")):
-        _run(["dpkg", "-x", str(file), str(unpacked)], place)
-    libraries = ":".join(str(path) for path in sorted((unpacked / "usr" / "lib").glob("*-linux-*")))
-    script = place / "mosquitto"
-    script.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {unpacked}/usr/sbin/mosquitto "$@"\n')
-    script.chmod(0o755)
-    script.rename(cache / "mosquitto")
+    libraries = unpack_package(MOSQUITTO, place, unpacked)
+    started = f'LD_LIBRARY_PATH={libraries} exec {unpacked}/usr/sbin/mosquitto "$@"'
+    write_script(MOSQUITTO, started, place, cache)
 
 
 class EngineServer:

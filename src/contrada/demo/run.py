@@ -21,6 +21,7 @@ from contrada.pipeline.systems import file_systems
 from contrada.pipeline.warming import Warming, not_cached
 from contrada.report.numbers import Numbers, RunTables
 from contrada.report.report import report_and_numbers
+from contrada.report.template import built_page
 
 MARK_FILE = ".contrada-demo"  # marks the directory of a run, which a later run may replace
 AREA = "area"  # the attribute of a message's region
@@ -34,6 +35,7 @@ MATCHING_KERNELS = (
     "match_scalars", "hilbert_keys", "gather_regions", "fill_points", "z_order", "fill_boxes", "fill_ordered_bits",
     "fill_integer_bits", "fill_values",
 )  # fmt: skip
+REPORTING_KERNELS = ("relate_rows", "relate_points")  # name the relation of every match
 FIRST_MESSAGES = 1024  # messages that workers match before the run is timed
 # Spark would read files below 4 MB in one task each, on one core.
 SMALL_TASKS = {"spark.sql.files.openCostInBytes": str(1 << 17)}
@@ -50,10 +52,11 @@ class Demo:
         """Generate or find data, ingest, compile, match, write and report; then print a summary."""
         from rich.console import Console
 
+        built_page()  # the report ends the run: fail now rather than then if the page was never built
         self.console = Console(stderr=True)
         self._take_output()
         # What the matching of other data needs depends on its filters, and is compiled when it is needed.
-        needed = READING_KERNELS + (MATCHING_KERNELS if self.data is None else ())
+        needed = READING_KERNELS + (MATCHING_KERNELS if self.data is None else ()) + REPORTING_KERNELS
         with Warming(not_cached(needed)) as self.warming:
             if self.data is None:
                 with self.stage("make the district"):
@@ -109,7 +112,8 @@ class Demo:
             tables = RunTables(messages, asked, matches, rejected, unread, aside)
             attribution = None if regions is None else list(regions.about.attribution.values())
             title, page = "Contrada: who hears of what", self.output / "report.html"
-            _, numbers = report_and_numbers(page, tables, title, dict(self.seconds), attribution, "broadcast")
+            told = {"seconds": dict(self.seconds), "attribution": attribution, "plan": "broadcast", "crs": crs}
+            _, numbers = report_and_numbers(page, tables, title, **told)
         self._tell(None if regions is None else regions.counts(), numbers)
 
     def _messages(self, spark: SparkSession, files: list[Path]) -> tuple[DataFrame, str | None, list[DataFrame]]:

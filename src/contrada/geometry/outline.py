@@ -31,7 +31,11 @@ def simplified(wkb: Any, vertices: int = 120) -> Any:
     >>> drawn.is_null().to_pylist(), len(shapely.from_wkb(drawn[0].as_py()).exterior.coords) <= 50
     ([False, True, True], True)
     """
-    shapes = _drawable(wkb)
+    return pa.array(shapely.to_wkb(simplify_shapes(drawable(wkb), vertices)), type=pa.binary())
+
+
+def simplify_shapes(shapes: NDArray[np.object_], vertices: int) -> NDArray[np.object_]:
+    """Simplify Shapely geometries with more than `vertices` vertices, as `simplified` does; changes the array."""
     tolerance = _extents(shapes) / 4000
     for _ in range(MAX_SIMPLIFY_ROUNDS):
         large = np.flatnonzero(shapely.get_num_coordinates(shapes) > vertices)
@@ -42,10 +46,11 @@ def simplified(wkb: Any, vertices: int = 120) -> Any:
         thinner[gone] = shapely.envelope(shapes[large[gone]])
         shapes[large] = thinner
         tolerance[large] *= 2
-    return pa.array(shapely.to_wkb(shapes), type=pa.binary())
+    return shapes
 
 
-def _drawable(wkb: Any) -> NDArray[np.object_]:
+def drawable(wkb: Any) -> NDArray[np.object_]:
+    """Return Shapely regions and points of WKB (Arrow); None where there is nothing to draw, as `simplified` says."""
     shapes = shapes_from_wkb(wkb).geometries
     with np.errstate(invalid="ignore"):  # Shapely warns about NaN as NumPy does
         coordinates, rows = shapely.get_coordinates(shapes, return_index=True)
@@ -62,7 +67,7 @@ def extents(wkb: Any) -> NDArray[np.float64]:
     >>> extents(pa.array([shapely.to_wkb(shapely.box(0, 0, 1, 2)), None])).tolist()
     [2.0, 0.0]
     """
-    return _extents(_drawable(wkb))
+    return _extents(drawable(wkb))
 
 
 def _extents(shapes: NDArray[np.object_]) -> NDArray[np.float64]:
@@ -77,7 +82,7 @@ def common_box(wkb: Any) -> Box | None:
     >>> common_box(pa.array([shapely.to_wkb(shapely.box(0, 0, 1, 2)), None, shapely.to_wkb(shapely.Point(5, 1))]))
     (0.0, 0.0, 5.0, 2.0)
     """
-    bounds = shapely.total_bounds(shapes) if len(shapes := _drawable(wkb)) else np.array([np.nan])
+    bounds = shapely.total_bounds(shapes) if len(shapes := drawable(wkb)) else np.array([np.nan])
     return None if np.isnan(bounds).any() else tuple(bounds.tolist())
 
 
@@ -92,7 +97,7 @@ def svg_paths(wkb: Any, box: Box, width: int) -> list[str]:
     ['M50 100v-50h-50v50z', 'M25 75h0', '']
     """
     scale = width / ((box[2] - box[0]) or 1.0)
-    return ["" if shape is None else _path(shape, box, scale) for shape in _drawable(wkb)]
+    return ["" if shape is None else _path(shape, box, scale) for shape in drawable(wkb)]
 
 
 def _path(shape: Any, box: Box, scale: float) -> str:

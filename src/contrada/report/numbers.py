@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from contrada.report.columns import text_column
 from contrada.spark_names import quoted
 
 MAX_BUSIEST = 12  # subscriptions in the table of the busiest
@@ -245,12 +246,6 @@ def _busiest(kept: CountedTables) -> tuple[Busy, ...]:
     return tuple(
         Busy(str(row["unit"]), row.get("subscriber") or "", row.get("filter") or "", row["matches"]) for row in rows
     )
-
-
-def text_column(frame: DataFrame, name: str, length: int) -> Column:
-    """Return a column as text of at most `length` characters; empty text if there is no such column."""
-    value = F.col(quoted(name)).cast("string") if name in frame.columns else F.lit("")
-    return F.substring(value, 1, length).alias(name)
 
 
 def _second() -> Column:

@@ -1,27 +1,57 @@
-"""Render a report as one HTML page. All text from data goes through `escape`, or into JSON for the script."""
+"""Render the content of a report as HTML. All text from data goes through `escape`; the map takes its data as JSON."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib.resources import files
-from itertools import accumulate
 from string import Template
 from typing import NamedTuple
 
 from contrada.amounts import counted
 from contrada.report.charts import count, histogram, timeline
-from contrada.report.map import legend, map_drawing
 from contrada.report.numbers import Numbers, Reasons
-from contrada.report.sample import MAX_MATCHES_PER_MESSAGE, DrawnSample
+from contrada.report.text import without_coordinates
 
 MAX_SHOWN_FILTER_LENGTH = 240  # characters of a filter in the table
-GEOMETRY = re.compile(r"\b(MULTI)?(POLYGON|POINT|LINESTRING)\s*Z?\s*(?=\()|\b(BBOX|ENVELOPE)\s*(?=\()", re.IGNORECASE)
+BODY = """<header class="report-head">
+<h1>%%title</h1>
+<p class="lead">%%lead</p>
+</header>
+<main>
+<section aria-label="Headline numbers">
+<dl class="cards">
+%%cards
+</dl>
+%%outcome
+</section>
+<section aria-labelledby="h-map">
+<h2 id="h-map">Messages and matches</h2>
+%%map
+</section>
+<section aria-labelledby="h-spread">
+<h2 id="h-spread">How matches are spread</h2>
+<div class="charts">
+%%charts
+</div>
+</section>
+<section aria-labelledby="h-busy">
+<h2 id="h-busy">%%busy_title</h2>
+%%busy
+</section>
+<section aria-labelledby="h-bad">
+<h2 id="h-bad">Rejected, quarantined and set aside</h2>
+%%aside
+</section>
+<section aria-labelledby="h-made">
+<h2 id="h-made">How it was made</h2>
+%%made
+</section>
+</main>
+"""
 
 
-class Page(Template):
-    """The template report.html: `%%name` is replaced once; inserted text is not searched again."""
+class Body(Template):
+    """The text BODY: `%%name` is replaced once; inserted text is not searched again."""
 
     delimiter = "%%"
 
@@ -37,27 +67,20 @@ class Making(NamedTuple):
     attribution: Sequence[str]
 
 
-def render(numbers: Numbers, sample: DrawnSample, making: Making) -> str:
-    """Return the page."""
-    most = max((region.matches for region in sample.regions), default=0)
-    drawing, facts = map_drawing(sample, most)
-    folder = files("contrada.report")
-    parts = {
-        "title": escape(making.title),
-        "style": (folder / "report.css").read_text(encoding="utf-8"),
-        "script": (folder / "report.js").read_text(encoding="utf-8"),
-        "lead": _lead(numbers),
-        "cards": _cards(numbers, making),
-        "outcome": _outcome(numbers),
-        "map": _map(drawing, numbers, sample, most),
-        "charts": _charts(numbers),
-        "busy_title": "The busiest subscriptions" if numbers.by_key else "The busiest subscribers",
-        "busy": _busy(numbers),
-        "aside": _aside(numbers),
-        "made": _made(making),
-        "facts": facts,
-    }
-    return Page((folder / "report.html").read_text(encoding="utf-8")).substitute(parts)
+def body(numbers: Numbers, making: Making, drawn: int) -> str:
+    """Return the content of the page; `drawn` is the number of regions on the map without a chosen message."""
+    return Body(BODY).substitute(
+        title=escape(making.title),
+        lead=_lead(numbers),
+        cards=_cards(numbers, making),
+        outcome=_outcome(numbers),
+        map=_map(numbers, drawn),
+        charts=_charts(numbers),
+        busy_title="The busiest subscriptions" if numbers.by_key else "The busiest subscribers",
+        busy=_busy(numbers),
+        aside=_aside(numbers),
+        made=_made(making),
+    )
 
 
 def percent(part: int, whole: int) -> str:
@@ -123,38 +146,16 @@ def _outcome(numbers: Numbers) -> str:
     return f'<div class="outcome" role="img" aria-label="Messages: {said}">{bars}</div>\n<ul class="key">{names}</ul>'
 
 
-CONTROLS = """<aside class="panel" aria-label="Chosen message">
-<label for="which">Messages in the order of time</label>
-<input id="which" type="range" min="0" max="{last}" value="0">
-<div class="row"><button id="previous" type="button">Back</button><button id="next" type="button">Next</button>
-<button id="play" type="button">Play</button><button id="clear" type="button">All</button></div>
-<div id="panel" aria-live="polite"></div>
-</aside>"""
-TOOLS = """<div class="tools"><button id="in" type="button" aria-label="Zoom in">+</button>
-<button id="out" type="button" aria-label="Zoom out">&minus;</button>
-<button id="all" type="button" aria-label="Show everything">Fit</button></div>"""
-
-
-def _map(drawing: str, numbers: Numbers, sample: DrawnSample, most: int) -> str:
-    if not drawing:
-        return '<p class="nothing">Nothing to draw: neither messages nor subscriptions came with geometry.</p>'
-    swatches = "".join(f'<li><i class="q{step}"></i>{words}</li>' for step, words in legend(most))
-    controls = CONTROLS.format(last=len(sample.messages) - 1) if sample.messages else ""
+def _map(numbers: Numbers, drawn: int) -> str:
+    """Return the place of the map and the list, which the script of the page fills."""
+    if not numbers.messages and not drawn:
+        return '<p class="nothing">Nothing to draw: no messages, and no subscription has a region.</p>'
+    regions = f"{count(drawn)} of {counted(numbers.subscriptions, 'subscription')}"
     return (
-        f'<div class="stage"><div class="frame">{drawing}{TOOLS}</div>{controls}</div>\n'
-        f'<ul class="key"><li>Matches of a subscription:</li>{swatches}<li><i class="line"></i>message</li></ul>\n'
-        f'<p class="note">{_what_is_drawn(numbers, sample)}</p>'
-    )
-
-
-def _what_is_drawn(numbers: Numbers, sample: DrawnSample) -> str:
-    regions = f"{count(len(sample.regions))} of {counted(numbers.subscriptions, 'subscription')}"
-    messages = f"{count(len(sample.messages))} of {counted(numbers.messages, 'message')}"
-    return (
-        f"Drawn: {regions} and {messages}, chosen by a hash of their ids, as many messages with many matches as with "
-        f"few. Subscriptions that the drawn messages matched come first, at most {MAX_MATCHES_PER_MESSAGE} for each "
-        "message; those that name no region are not drawn. Outlines are simplified for the screen, matching used the "
-        "exact regions. Drag to move; zoom by wheel or two fingers."
+        '<div id="explore"><noscript><p class="nothing">The map and the list need JavaScript.</p></noscript></div>\n'
+        f'<p class="note">While no message is chosen, the map shows {regions} (a sample by a hash of their keys if '
+        "there are more), shaded by how often they matched. A chosen message shows all its matches. Outlines are "
+        "rounded for the screen; relations were computed from the exact regions.</p>"
     )
 
 
@@ -169,28 +170,6 @@ def _charts(numbers: Numbers) -> str:
         for of in ("messages", "matches"):
             charts.append((f"{of.capitalize()} over time, {column}", timeline(numbers.over_time, numbers.bucket, of)))
     return "\n".join(f'<figure class="chart-box"><h3>{name}</h3>{chart}</figure>' for name, chart in charts)
-
-
-def without_coordinates(text: str) -> str:
-    """Replace the coordinates in a filter by an ellipsis.
-
-    >>> without_coordinates("S_INTERSECTS(area, POLYGON ((0 0, 4 0, 4 4, 0 0))) AND severity >= 3")
-    'S_INTERSECTS(area, POLYGON (…)) AND severity >= 3'
-    >>> without_coordinates("inside(area, BBOX(0, 0, 4, 4)) AND x = 1 AND overlaps(area, POLYGON((0 0, 4")
-    'inside(area, BBOX (…)) AND x = 1 AND overlaps(area, POLYGON (…'
-    """
-    kept, start = [], 0
-    while found := GEOMETRY.search(text, start):
-        end = _closing(text, found.end())
-        kept.append(text[start : found.end()].rstrip() + " (…")
-        start = end
-    return "".join(kept) + text[start:]
-
-
-def _closing(text: str, start: int) -> int:
-    """Return the position of the bracket that closes the one at `start`; the length of the text if there is none."""
-    depths = accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in text[start:])
-    return next((start + place for place, depth in enumerate(depths) if depth == 0), len(text))
 
 
 def _busy(numbers: Numbers) -> str:

@@ -1,22 +1,35 @@
-"""Write a report of a matching run from its tables, as one self-contained HTML page."""
+"""Write a report of a matching run from its tables: one HTML page, with script files beside it if the data is large."""
 
 from __future__ import annotations
 
+import array
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from contrada.errors import ContradaError
-from contrada.report.numbers import Numbers, RunTables, counted, numbers_of
-from contrada.report.page import Making, render
-from contrada.report.sample import TIME, DrawnSample, first_column, sample_of
+from contrada.geometry import Crs, Relation
+from contrada.report.chunks import MAX_EMBEDDED_BYTES, ChunkFolder
+from contrada.report.columns import GEOMETRY, TIME, TITLE, crs_of_column, first_column, shown_attributes
+from contrada.report.messages import message_blocks
+from contrada.report.numbers import CountedTables, Numbers, RunTables, counted, numbers_of
+from contrada.report.page import Making, body
+from contrada.report.shapes import Drawing
+from contrada.report.subscriptions import Box, numbered_subscriptions, overview_lines
+from contrada.report.template import built_page, fill_page
+from contrada.report.text import json_text
 
-MAX_PAGE_BYTES = 3_000_000  # bytes of a page
+FORMAT = 1  # of the data of a page
+ITEMS_PER_CHUNK = 5000  # messages in a chunk of the list
+COUNTS_PER_CHUNK = 1_000_000
+SUBSCRIPTION_CHUNK_BYTES = 250_000  # a message needs the chunks around its region
 REQUIRED_COLUMNS = {
     "messages": {"message_id"},
     "subscriptions": set[str](),
@@ -40,8 +53,10 @@ def write_report(
     seconds: float | Mapping[str, float] | None = None,
     attribution: str | Sequence[str] | None = None,
     plan: str | None = None,
+    crs: Any = None,
+    max_embedded_bytes: int = MAX_EMBEDDED_BYTES,
 ) -> Path:
-    """Write one self-contained HTML page about a run, and return its path.
+    """Write an HTML page about a run, and return its path.
 
     Takes the tables of a run: messages (message_id, attributes, geometry as WKB or GEOMETRY), subscriptions (key,
     subscriber, filter and, if present, geometry; else the regions in the filters are drawn), matches (message_id,
@@ -50,20 +65,24 @@ def write_report(
     `seconds` of the run, or of its stages by name, give the rates: those of the stage `match` if there is one, else of
     all stages.
 
-    All numbers are computed in Spark. The map is a sample, as the page says; a page is never much larger than three
-    megabytes.
+    The page lists all messages and draws all matches. `crs` is the CRS of all geometry, by default the one that the
+    geometry columns name; without any, the map has plain coordinates. If the data of the page has more than
+    `max_embedded_bytes` bytes, it is written as script files into a folder beside the page: report.html needs
+    report-data. Spark computes and writes all parts; the driver holds four bytes of each message and one chunk.
     """
     tables = RunTables(messages, subscriptions, matches, rejected, quarantine, set_aside)
-    return report_and_numbers(path, tables, title, seconds, attribution, plan)[0]
+    return report_and_numbers(path, tables, title, seconds, attribution, plan, crs, max_embedded_bytes)[0]
 
 
 def report_and_numbers(
     path: str | os.PathLike[str],
     tables: RunTables,
     title: str,
-    seconds: float | Mapping[str, float] | None,
-    attribution: str | Sequence[str] | None,
-    plan: str | None,
+    seconds: float | Mapping[str, float] | None = None,
+    attribution: str | Sequence[str] | None = None,
+    plan: str | None = None,
+    crs: Any = None,
+    max_embedded_bytes: int = MAX_EMBEDDED_BYTES,
 ) -> tuple[Path, Numbers]:
     """Write a page as `write_report` does, and return its path and numbers."""
     for name, table in tables._asdict().items():
@@ -71,25 +90,98 @@ def report_and_numbers(
             raise ContradaError(
                 f"{name} needs column {', '.join(sorted(missing))}; columns: {', '.join(table.columns)}"
             )
-    with counted(tables, first_column(tables.messages, *TIME)) as kept:
-        numbers, sample = numbers_of(kept), sample_of(kept)
-    finished = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    stages = dict(seconds) if isinstance(seconds, Mapping) else {} if seconds is None else {"": float(seconds)}
-    credits = [attribution] if isinstance(attribution, str) else list(attribution or ())
-    making = Making(title, _versions(tables.messages), finished, plan, stages, credits)
+    built = built_page()  # before the work, since it fails if the page was never built
+    drawing = Drawing(_common_crs(tables, crs))
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(render_within(numbers, sample, making), encoding="utf-8")
+    stages = dict(seconds) if isinstance(seconds, Mapping) else {} if seconds is None else {"": float(seconds)}
+    credits = [attribution] if isinstance(attribution, str) else list(attribution or ())
+    making = Making(title, _versions(tables.messages), _finished(), plan, stages, credits)
+    with counted(tables, first_column(tables.messages, *TIME)) as kept, ChunkFolder(_data_folder(target)) as folder:
+        numbers = numbers_of(kept)
+        drawn, box = _write_chunks(kept, drawing, folder, numbers.messages + numbers.matches)
+        embedded = folder.embedded(max_embedded_bytes)
+        header = _header(kept, drawing, folder, box, None if embedded is not None else f"{folder.folder.name}/")
+        if embedded is None:
+            folder.keep()
+        else:
+            folder.remove()
+    target.write_text(fill_page(built, title, body(numbers, making, drawn), header, embedded or ""), encoding="utf-8")
     return target, numbers
 
 
-def render_within(numbers: Numbers, sample: DrawnSample, making: Making, most_bytes: int = MAX_PAGE_BYTES) -> str:
-    """Return a page of at most `most_bytes` by drawing less of the sample; without a sample it may be larger."""
-    page = render(numbers, sample, making)
-    while len(page.encode()) > most_bytes and (sample.messages or sample.regions):
-        sample = sample.halved() if len(sample.regions) > 1 else DrawnSample((), ())
-        page = render(numbers, sample, making)
-    return page
+def _data_folder(page: Path) -> Path:
+    return page.with_name(f"{page.stem}-data")
+
+
+def _common_crs(tables: RunTables, crs: Any) -> Crs | None:
+    """Return the CRS of the geometry: the given one, else that of messages, else that of subscriptions."""
+    frames = tables.messages, tables.subscriptions
+    named = (crs_of_column(frame, first_column(frame, *GEOMETRY)) for frame in frames)
+    return Crs.of(crs) if crs is not None else next((found for found in named if found is not None), None)
+
+
+def _write_chunks(kept: CountedTables, drawing: Drawing, folder: ChunkFolder, total: int) -> tuple[int, Box | None]:
+    """Write all chunks; return the number of regions in the overview, and the box of all messages."""
+    with numbered_subscriptions(kept, drawing) as subscriptions:
+        lines = subscriptions.orderBy("number").select("line")
+        with closing(folder.writer("subscriptions", ITEMS_PER_CHUNK, SUBSCRIPTION_CHUNK_BYTES)) as writer:
+            writer.add(row["line"] for row in lines.toLocalIterator())
+        with message_blocks(kept, subscriptions, drawing, total) as blocks:
+            box = _write_messages(blocks, folder)
+    overview = overview_lines(kept, drawing)
+    with closing(folder.writer("overview", ITEMS_PER_CHUNK)) as writer:
+        writer.add(overview)
+    return len(overview), box
+
+
+def _write_messages(blocks: DataFrame, folder: ChunkFolder) -> Box | None:
+    """Write the chunks of messages, and return the box of their shapes."""
+    box: Box | None = None
+    counts = array.array("i")
+    with (
+        closing(folder.writer("items", ITEMS_PER_CHUNK)) as items,
+        closing(folder.writer("details", ITEMS_PER_CHUNK)) as details,
+    ):
+        for block in blocks.toLocalIterator():
+            items.add(block["items"].split("\n"))
+            details.add(block["details"].split("\n"))
+            counts.extend(map(int, block["counts"].split("\n")))
+            box = box if block["box"] is None else _union(box, tuple(block["box"]))
+    with closing(folder.writer("counts", COUNTS_PER_CHUNK, COUNTS_PER_CHUNK * 12)) as writer:
+        writer.add(map(str, counts))
+    return box
+
+
+def _union(a: Box | None, b: Box) -> Box:
+    return b if a is None else (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
+
+
+def _header(kept: CountedTables, drawing: Drawing, folder: ChunkFolder, box: Box | None, files: str | None) -> str:
+    """Return the JSON that tells the script of the page where which data is."""
+    names = shown_attributes(kept.run.messages)
+    title = first_column(kept.run.messages, *TITLE)
+    return json_text(
+        {
+            "format": FORMAT,
+            "plain": drawing.crs is None,
+            "bounds": box,
+            "files": files,
+            "starts": folder.starts,
+            "columns": names,
+            "title": names.index(title) if title in names else None,
+            "time": kept.time,
+            "unit": kept.unit,
+            "relations": [str(relation) for relation in Relation],
+        }
+    )
+
+
+def _finished() -> str:
+    """Return the time of writing; SOURCE_DATE_EPOCH, where set, makes equal runs give equal pages."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
+    return now.strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _versions(frame: DataFrame) -> dict[str, str]:

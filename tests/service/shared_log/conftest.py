@@ -7,7 +7,7 @@ import pytest
 
 import engine_servers
 from contrada.service.shared_log.opening import open_shared_log
-from engine_servers import NoServerError
+from fetched_programs import NoProgramError
 from memory_log import MemoryEngine
 
 
@@ -48,7 +48,7 @@ def nats(tmp_path_factory):
     pytest.importorskip("nats")
     try:
         server = engine_servers.nats_server(tmp_path_factory.mktemp("nats"))
-    except NoServerError as error:
+    except NoProgramError as error:
         pytest.skip(str(error))
     server.start()
     yield server

@@ -1,0 +1,100 @@
+"""The pictures of the live map for README.md and docs/map.md: screenshots, and a tour of it as a moving picture.
+
+    make web
+    python -m benchmarks.pictures.map_page [--folder docs/images]
+
+The tour is the one that tests/web takes, so every step has been asserted when it is photographed; the others are of
+`contrada serve --demo`. Chromium is taken from PATH or fetched.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
+
+import tour
+from benchmarks.command import command
+from benchmarks.pictures.moving import Frame, write_gif
+from benchmarks.report import ROOT
+from browser import PHONE, Scheme, browsing, context
+from contrada.client import Client
+from live_map import LiveMap
+from server_process import serving
+
+SIZE = (1280, 800)  # pixels of the window
+SETTLING = 1200  # milliseconds until what was drawn on the map stands still
+SECONDS = 2.4  # that a frame stays
+KEPT = {"why": "map-why.png", "filter": "map-filter.png"}  # steps of the tour that are pictures by themselves
+DEMO_SECONDS = 45  # until storms and vehicles have left traces
+
+
+def write_png(path: Path, png: bytes) -> None:
+    """Write a screenshot with the colours that it needs, at a third of the size."""
+    Image.open(BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"wrote {path}")
+
+
+def take_tour(browser: Browser, folder: Path) -> None:
+    """Photograph every step of the tour, and write it as a moving picture."""
+    frames: list[Frame] = []
+
+    def shoot(name: str, caption: str, page: Page) -> None:
+        page.mouse.move(5, 5)
+        page.wait_for_timeout(SETTLING)
+        png = page.screenshot()
+        frames.append(Frame(png, caption, SECONDS))
+        if name in KEPT:
+            write_png(folder / KEPT[name], png)
+
+    with (
+        tempfile.TemporaryDirectory() as state,
+        serving(Path(state)) as server,
+        Client(server.url, server.key) as client,
+        context(browser, SIZE) as window,
+    ):
+        tour.prepare(client)
+        tour.take(LiveMap(window.new_page(), server.url), client, server.key, shoot)
+    write_gif(folder / "tour.gif", frames)
+    print(f"wrote {folder / 'tour.gif'}")
+
+
+@contextmanager
+def demonstration(browser: Browser, url: str, size: tuple[int, int], scheme: Scheme) -> Iterator[LiveMap]:
+    """Open the demonstration and wait until it shows a match."""
+    with context(browser, size, scheme) as window:
+        shown = LiveMap(window.new_page(), url)
+        shown.open()
+        shown.wait_until_live()
+        expect(shown.page.get_by_test_id("messages").get_by_text("match").first).to_be_visible()
+        yield shown
+
+
+def photograph_demo(browser: Browser, folder: Path) -> None:
+    """Photograph the demonstration, light and dark, wide and on a phone."""
+    with tempfile.TemporaryDirectory() as state, serving(Path(state), "--demo") as server:
+        with demonstration(browser, server.url, SIZE, "light") as shown:
+            shown.page.wait_for_timeout(1000 * DEMO_SECONDS)
+            write_png(folder / "map.png", shown.page.screenshot())
+        for name, size, scheme in (("map-dark.png", SIZE, "dark"), ("map-phone.png", PHONE, "light")):
+            with demonstration(browser, server.url, size, scheme) as shown:
+                shown.page.wait_for_timeout(3 * SETTLING)
+                write_png(folder / name, shown.page.screenshot())
+
+
+def main() -> None:
+    """Take all pictures."""
+    parser = argparse.ArgumentParser(prog=command(), description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "images")
+    folder = parser.parse_args().folder
+    with browsing() as browser:
+        take_tour(browser, folder)
+        photograph_demo(browser, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""A moving picture of screenshots with captions, as a GIF that is small enough for a README."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+from PIL import Image, ImageDraw, ImageFont
+
+WIDTH = 960  # pixels
+BAR, MARGIN, TEXT = 44, 16, 20  # pixels of the caption
+PAPER, INK, DONE = "#12263a", "#ffffff", "#4cc2ff"
+COLOURS = 128
+BYTES = 3_000_000
+
+
+class Frame(NamedTuple):
+    """A screenshot, what it shows, and how long it stays."""
+
+    png: bytes
+    caption: str
+    seconds: float
+
+
+def _drawn(frame: Frame, share: float) -> Image.Image:
+    """Return a screenshot above its caption; a line tells how much of the whole has been shown."""
+    shot = Image.open(BytesIO(frame.png)).convert("RGB")
+    height = round(shot.height * WIDTH / shot.width)
+    drawn = Image.new("RGB", (WIDTH, height + BAR), PAPER)
+    drawn.paste(shot.resize((WIDTH, height), Image.Resampling.LANCZOS), (0, 0))
+    pen = ImageDraw.Draw(drawn)
+    font = ImageFont.truetype(str(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")), TEXT)
+    if pen.textlength(frame.caption, font) > WIDTH - 2 * MARGIN:
+        raise ValueError(f"too long for a line of {WIDTH} pixels: {frame.caption}")
+    pen.text((MARGIN, height + BAR / 2), frame.caption, INK, font, anchor="lm")
+    pen.rectangle((0, height, round(WIDTH * share), height + 3), DONE)
+    return drawn
+
+
+def write_gif(path: Path, frames: Sequence[Frame]) -> None:
+    """Write frames of the same size, one after the other for ever; more than 3 MB are an error."""
+    drawn = [_drawn(frame, (k + 1) / len(frames)) for k, frame in enumerate(frames)]
+    # One palette for all, of a sheet of all: colours do not flicker, and what stays the same is stored once.
+    sheet = Image.new("RGB", (WIDTH, sum(one.height for one in drawn)))
+    top = 0
+    for one in drawn:
+        sheet.paste(one, (0, top))
+        top += one.height
+    palette = sheet.quantize(COLOURS, method=Image.Quantize.MEDIANCUT)
+    reduced = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in drawn]
+    reduced[0].save(
+        path,
+        save_all=True,
+        append_images=reduced[1:],
+        duration=[round(1000 * frame.seconds) for frame in frames],
+        loop=0,
+        optimize=True,
+    )
+    if path.stat().st_size > BYTES:
+        raise SystemExit(f"{path} has {path.stat().st_size:,} bytes: take fewer frames")

@@ -1,0 +1,242 @@
+"""The live map in a browser: draw, subscribe, publish, see the match and its reason, reload, and all is still there."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+import tour
+from browser import context, watch
+from contrada.client import Client
+from live_map import LiveMap
+from server_process import serving
+
+pytestmark = pytest.mark.slow
+
+AREA = "POLYGON ((11.30 43.30, 11.36 43.30, 11.36 43.34, 11.30 43.34, 11.30 43.30))"
+INSIDE, OUTSIDE = [11.33, 43.32], [11.40, 43.36]
+VIEW = (11.34, 43.33, 12.0)
+CAP = """<?xml version="1.0" encoding="UTF-8"?>
+<alert xmlns="urn:oasis:names:tc:emergency:cap:1.2">
+  <identifier>siena-1</identifier><sender>met@example.org</sender><sent>2026-11-18T12:00:00-00:00</sent>
+  <status>Actual</status><msgType>Alert</msgType><scope>Public</scope>
+  <info><category>Met</category><event>Hail</event><urgency>Immediate</urgency><severity>Severe</severity>
+    <certainty>Observed</certainty><headline>Hail over Siena</headline>
+    <area><areaDesc>Siena</areaDesc>
+      <polygon>43.31,11.31 43.31,11.35 43.33,11.35 43.33,11.31 43.31,11.31</polygon></area>
+  </info>
+</alert>
+"""
+GEOJSON = (
+    '{"type": "Feature", "properties": {"depth": 7}, "geometry": {"type": "Polygon", "coordinates": '
+    "[[[11.31, 43.31], [11.35, 43.31], [11.35, 43.33], [11.31, 43.33], [11.31, 43.31]]]}}"
+)
+WKT = "POLYGON ((11.31 43.31, 11.35 43.31, 11.35 43.33, 11.31 43.33, 11.31 43.31))"
+
+
+def point(place, **attributes):
+    return {**attributes, "geometry": {"type": "Point", "coordinates": place}}
+
+
+@pytest.fixture
+def server(tmp_path):
+    with serving(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def client(server):
+    with Client(server.url, server.key) as found:
+        yield found
+
+
+@pytest.fixture
+def live(chromium, server):
+    """A page that is signed in; it must stay free of errors, dialogs and requests to others."""
+    with context(chromium) as window:
+        shown = LiveMap(window.new_page(), server.url)
+        seen = watch(shown.page, server.url)
+        shown.open(VIEW)
+        shown.log_in(server.key)
+        yield shown
+        seen.check()
+
+
+def test_a_tour_from_drawing_to_the_reason(chromium, server, client):
+    tour.prepare(client)
+    with context(chromium) as window:
+        shown = LiveMap(window.new_page(), server.url)
+        seen = watch(shown.page, server.url)
+        tour.take(shown, client, server.key)
+        seen.check()
+    assert client.get("old-town").subscriber == "civil protection"
+
+
+def test_a_wrong_key_is_refused_and_forgotten(chromium, server):
+    with context(chromium) as window:
+        page = window.new_page()
+        LiveMap(page, server.url).open()
+        page.get_by_label("API key").fill("no such key")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text(re.compile("key", re.IGNORECASE))
+        page.reload()
+        expect(page.get_by_label("API key")).to_have_value("")
+
+
+def test_why_not_names_the_constraint_that_fails(live, client):
+    client.subscribe("deep", "ann", f"S_INTERSECTS(geometry, {AREA}) AND depth > 5")
+    client.publish(point(INSIDE, depth=2))
+    client.publish(point(OUTSIDE, depth=9))
+    live.wait_for_message(2)
+    for sequence, told in ((1, "depth"), (2, "disjoint")):
+        live.open(VIEW, message=str(sequence), subscription="deep", panel="ask")
+        reasons = live.page.get_by_role("list", name="Reasons")
+        expect(reasons).to_contain_text("no")
+        expect(reasons).to_contain_text(told)
+
+
+def test_a_dry_run_tells_what_would_have_matched(live, client):
+    for depth in (1, 6, 9):
+        client.publish(point(INSIDE, depth=depth))
+    live.wait_for_message(3)
+    form = live.form("Subscribe")
+    form.get_by_label("Filter as CQL2").fill(f"S_INTERSECTS(geometry, {AREA}) AND depth > 5")
+    form.get_by_role("button", name="Dry run").click()
+    expect(form.get_by_role("region", name="Dry run")).to_contain_text("2 messages of 3")
+    expect(form.get_by_role("list", name="Messages of the dry run").get_by_role("button")).to_have_count(2)
+    assert [one.key for one in client.list()] == []
+
+
+def test_form_and_text_follow_each_other(live):
+    form = live.form("Subscribe")
+    live.draw_rectangle(form, (11.31, 43.31), (11.35, 43.34))
+    live.fill_condition(form, "depth", ">", 5)
+    text = form.get_by_label("Filter as CQL2")
+    expect(text).to_have_value(re.compile(r"S_INTERSECTS\(geometry, .*\) AND depth > 5", re.DOTALL | re.IGNORECASE))
+    text.fill(text.input_value().replace("depth > 5", "depth > 7"))
+    expect(form.get_by_role("group", name="Condition").get_by_label("Value")).to_have_value("7")
+    text.fill("depth >")
+    expect(text).to_have_attribute("aria-invalid", "true")
+    expect(form.get_by_role("alert").first).to_be_visible()
+
+
+def test_a_subscription_is_paused_resumed_and_deleted(live, client):
+    client.subscribe("deep", "ann", f"S_INTERSECTS(geometry, {AREA})")
+    live.wait_for_subscriptions(1)
+    live.open(VIEW, subscription="deep", panel="ask")
+    panel = live.panel("Ask")
+    panel.get_by_role("button", name="Pause").click()
+    expect(panel.get_by_role("button", name="Resume")).to_be_visible()
+    assert client.get("deep").paused
+    panel.get_by_role("button", name="Resume").click()
+    expect(panel.get_by_role("button", name="Pause")).to_be_visible()
+    assert not client.get("deep").paused
+    panel.get_by_role("button", name="Delete").click()
+    question = panel.get_by_role("group").filter(has=live.page.get_by_role("button", name="Keep it"))
+    question.get_by_role("button", name="Delete").click()
+    live.wait_for_subscriptions(0)
+    assert list(client.list()) == []
+
+
+@pytest.mark.parametrize(("name", "text"), [("area.geojson", GEOJSON), ("area.wkt", WKT), ("alert.cap", CAP)])
+def test_files_become_regions_of_a_subscription(live, client, tmp_path, name, text):
+    form = live.form("Subscribe")
+    drop(form, name, text)
+    expect(form.get_by_label("WKT or coordinates")).to_have_value(re.compile("POLYGON"))
+    form.get_by_label("Key").fill("dropped")
+    form.get_by_label("Subscriber").fill("ann")
+    form.get_by_role("button", name="Subscribe", exact=True).click()
+    live.wait_for_subscriptions(1)
+    client.publish(point([11.33, 43.32]))
+    client.publish(point([11.36, 43.32]))
+    live.wait_for_message(2)
+    assert [one.sequence for one in client.dry_run(client.get("dropped").filter).sample] == [1]
+
+
+def test_a_dropped_alert_is_published(live, client):
+    client.subscribe("hail", "ann", f"S_INTERSECTS(geometry, {AREA})")
+    form = live.form("Publish")
+    drop(form, "alert.cap", CAP)
+    expect(form.get_by_label("WKT or coordinates")).to_have_value(re.compile("POLYGON"))
+    form.get_by_role("button", name="Publish", exact=True).click()
+    live.wait_for_message(1)
+    expect(live.page.get_by_role("tabpanel", name="Ask")).to_contain_text("hail")
+
+
+def drop(form, name, text):
+    """Drop a file with the mouse, as the page sees it."""
+    handle = form.page.evaluate_handle(
+        """([name, text]) => {
+            const carried = new DataTransfer();
+            carried.items.add(new File([text], name));
+            return carried;
+        }""",
+        [name, text],
+    )
+    zone = form.locator(".drop-zone").first
+    for event in ("dragover", "drop"):
+        zone.dispatch_event(event, {"dataTransfer": handle})
+
+
+def test_tracked_objects_enter_and_leave(live, client):
+    client.subscribe("depot", "fleet", f"S_WITHIN(geometry, {AREA})", track="bus", on=["enter", "exit"])
+    live.wait_for_subscriptions(1)
+    panel = live.panel("Tracks")
+    client.publish(point(OUTSIDE, bus="b7"))
+    client.publish(point(INSIDE, bus="b7"))
+    log = panel.get_by_role("log")
+    expect(log.locator("li").first).to_contain_text("b7")
+    expect(log.locator("li").first).to_contain_text("depot")
+    expect(panel.get_by_role("button", name="b7 inside depot")).to_be_visible()
+    client.publish(point(OUTSIDE, bus="b7"))
+    expect(log.locator("li")).to_have_count(2)
+    expect(panel.get_by_role("button", name="b7 outside of all")).to_be_visible()
+
+
+def test_a_permalink_restores_view_time_and_selection(live, client, chromium, server):
+    client.subscribe("deep", "ann", f"S_INTERSECTS(geometry, {AREA})")
+    client.publish(point(INSIDE, depth=1))
+    live.wait_for_message(1)
+    at = next(iter(client.dry_run("depth = 1").sample)).at.isoformat().replace("+00:00", "Z")
+    view = (11.331, 43.3215, 13.25)
+    live.open(view, message="1", subscription="deep", panel="ask", time=at)
+    expect(live.page.get_by_role("list", name="Reasons")).to_be_visible()
+    live.page.wait_for_timeout(600)  # The address follows after a moment.
+    address = live.page.url
+    with context(chromium) as window:
+        other = LiveMap(window.new_page(), server.url)
+        other.page.goto(address)
+        other.log_in(server.key)
+        expect(other.page.get_by_role("list", name="Reasons")).to_be_visible()
+        other.page.wait_for_timeout(600)
+        assert [round(float(part), 4) for part in other.link["at"].split(",")] == list(view)
+        assert other.link["message"] == "1"
+        assert other.link["subscription"] == "deep"
+        assert other.link["time"] == live.link["time"]
+
+
+def test_a_restart_of_the_server_loses_nothing(live, client, server):
+    client.subscribe("deep", "ann", f"S_INTERSECTS(geometry, {AREA})")
+    client.publish(point(INSIDE, depth=1))
+    live.wait_for_message(1)
+    errors = live.page.get_by_test_id("connection")
+    server.kill()
+    expect(errors).not_to_have_attribute("data-state", "live")
+    server.start()
+    for depth in range(2, 7):
+        client.publish(point(INSIDE, depth=depth))
+    client.subscribe("deeper", "ann", f"S_INTERSECTS(geometry, {AREA}) AND depth > 3")
+    live.wait_until_live()
+    live.wait_for_message(6)
+    live.wait_for_subscriptions(2)
+    expect(live.messages).to_have_count(6)
+
+
+def test_what_was_drawn_is_there_after_a_reload(live, client):
+    client.subscribe("deep", "ann", f"S_INTERSECTS(geometry, {AREA})")
+    client.publish(point(INSIDE, depth=1))
+    live.wait_for_message(1)
+    live.page.reload()  # The key is kept for the tab.
+    live.wait_until_live()
+    live.wait_for_subscriptions(1)
+    live.wait_for_message(1)
