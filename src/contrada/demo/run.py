@@ -112,8 +112,8 @@ class Demo:
             tables = RunTables(messages, asked, matches, rejected, unread, aside)
             attribution = None if regions is None else list(regions.about.attribution.values())
             title, page = "Contrada: who hears of what", self.output / "report.html"
-            told = {"seconds": dict(self.seconds), "attribution": attribution, "plan": "broadcast", "crs": crs}
-            _, numbers = report_and_numbers(page, tables, title, **told)
+            seconds = dict(self.seconds)
+            _, numbers = report_and_numbers(page, tables, title, seconds, attribution, "broadcast", crs)
         self._tell(None if regions is None else regions.counts(), numbers)
 
     def _messages(self, spark: SparkSession, files: list[Path]) -> tuple[DataFrame, str | None, list[DataFrame]]:

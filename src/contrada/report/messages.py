@@ -93,7 +93,8 @@ def _numbered_messages(kept: CountedTables, names: list[str]) -> DataFrame:
         wkb_column(table, first_column(table, *GEOMETRY)),
     )
     # Messages that are equal in all columns get equal lines, so their order does not matter. One task sorts all.
-    order = F.asc_nulls_last("time"), "message_id", *(f"value{k}" for k in range(len(names))), "wkb"
+    columns = ["message_id", *(f"value{k}" for k in range(len(names))), "wkb"]
+    order = [F.asc_nulls_last("time"), *map(F.col, columns)]
     return told.withColumn("number", (F.row_number().over(Window.orderBy(*order)) - 1).cast("long"))
 
 
