@@ -328,7 +328,9 @@ TABLE: tuple[ApiEndpoint, ...] = (
     ),
     ApiEndpoint("GET", "/openapi.json", None, "This document", {200: None}, operations.openapi),
     ApiEndpoint("GET", "/asyncapi.json", None, "The frames of `GET /ws`", {200: None}, operations.asyncapi),
-    ApiEndpoint("GET", "/docs", None, "A page that lists all routes", {200: None}, operations.docs, kinds=("text/html",)),
+    ApiEndpoint(
+        "GET", "/docs", None, "A page that lists all routes", {200: None}, operations.docs, kinds=("text/html",)
+    ),
     ApiEndpoint(
         "GET",
         "/problems/{name}",
