@@ -98,8 +98,8 @@ def _assets(folder: Path) -> dict[str, Path]:
 
 async def _reply(call: Call, path: Path, caching: tuple[bytes, bytes]) -> Reply:
     file = await asyncio.to_thread(read_page_file, path)
-    headers = (caching, (b"etag", file.tag), (b"vary", b"accept-encoding"))
-    headers += security_headers(call.context.settings.map.tiles)
+    own = (caching, (b"etag", file.tag), (b"vary", b"accept-encoding"))
+    headers = (*own, *security_headers(call.context.settings.map.tiles))
     if call.headers.get("if-none-match", "").encode("latin-1", "replace") == file.tag:
         return Reply(304, b"", headers, file.kind)
     if "gzip" in call.headers.get("accept-encoding", ""):
