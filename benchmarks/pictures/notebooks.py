@@ -30,7 +30,7 @@ IMAGES = ROOT / "docs" / "images"
 SCALE = 2  # twice as fine as the screen
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 body{margin:12px;font-family:system-ui,sans-serif;background:#fff;color:#1f2328}
-main{display:flex;gap:32px;align-items:flex-end}
+main{display:flex;gap:32px;align-items:flex-start}
 </style><main>%s</main>"""
 
 
@@ -77,7 +77,7 @@ def main() -> None:
     """Write all pictures."""
     argparse.ArgumentParser(prog=command(), description=(__doc__ or "").splitlines()[0]).parse_args()
     photograph(f"<div>{shown_by('explain.md', 'why')._repr_html_()}</div>", "explain.png", (660, 545))
-    photograph(regions(), "regions.png", (740, 340))
+    photograph(regions(), "regions.png", (760, 375))
     figure = shown_by("matching.md", "axes").figure
     figure.set_size_inches(8.4, 4.4)
     figure.savefig(IMAGES / "plot.png", dpi=150)

@@ -7,7 +7,7 @@ from contrada.pipeline import artifact_cache as tables
 from doc_pages import blocks, page_text
 
 
-@pytest.mark.parametrize("name", ["pipeline.md", "api/pipeline.md"])
+@pytest.mark.parametrize("name", ["pipeline.md", "api/pipeline.md", "coming-from-sedona.md"])
 def test_the_examples_print_what_the_page_says(spark, capsys, monkeypatch, tmp_path, name):
     monkeypatch.setattr(tables, "cache_home", lambda: tmp_path)
     page, names = page_text(name), {}

@@ -67,7 +67,7 @@ def draw(ax: Axes, outlines: Sequence[Outline], *, colour: Any, **style: Any) ->
     fill = to_rgba(colour, style.pop("opacity", FILL_OPACITY))
     if regions:
         made = PolyCollection([], facecolor=fill, edgecolor=colour, zorder=zorder, **style)
-        codes: Any = [_codes(one) for one in regions]  # arrays: the types of Matplotlib speak of numbers
+        codes: list[Any] = [_codes(one) for one in regions]  # the stubs of Matplotlib ask for integers
         made.set_verts_and_codes([one.xy for one in regions], codes)
         made.set_label(label or "_regions")
         ax.add_collection(made, autolim=False)

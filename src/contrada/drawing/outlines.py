@@ -190,9 +190,10 @@ def _snapped(xy: NDArray[np.float64], offsets: NDArray[np.int64]) -> Placed:
     moves[1:] = (snapped[1:] != snapped[:-1]).any(axis=1)
     moves[offsets[:-1]] = True
     is_dot = np.add.reduceat(moves, offsets[:-1], dtype=np.int64) == 1
-    firsts = np.flatnonzero(is_dot)
     is_kept = ~is_dot
-    is_kept[firsts[np.unique(snapped[offsets[:-1]][is_dot], axis=0, return_index=True)[1]]] = True
+    if is_dot.any():
+        first_of_equals = np.unique(snapped[offsets[:-1]][is_dot], axis=0, return_index=True)[1]
+        is_kept[np.flatnonzero(is_dot)[first_of_equals]] = True
     return _kept(snapped, offsets, moves & np.repeat(is_kept, np.diff(offsets)), is_kept)
 
 
