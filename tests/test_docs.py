@@ -32,6 +32,7 @@ RUN = ("python", "console", "pycon", "py")
 # Pages that start with something else, and why.
 NO_START = {
     "links.md": "needs two servers; tests/service/links runs them",
+    "map.md": "starts a server that lives until it is stopped; tests/cli/test_serve_demo.py runs it",
     "serve-settings.md": "`contrada.service.settings` writes it; tests/service/test_settings.py reads every sample",
     "serve.md": "starts a server as start.md does, whose test runs these lines",
     "shared-log.md": "needs JetStream or Kafka; tests/service/shared_log runs both where they are installed",
