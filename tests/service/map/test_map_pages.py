@@ -150,6 +150,31 @@ def test_messages_match_what_shapely_says(tmp_path, store_flags):
     run(work())
 
 
+def test_all_keys_that_a_message_matched_come_in_pages(tmp_path):
+    async def work():
+        async with site(tmp_path) as here:
+            keys = [f"k{number:03d}" for number in range(130)]
+            rows = "\n".join(json.dumps({"key": key, "filter": "n > 0"}) for key in keys)
+            await here.ask("POST", "/subscriptions", data=rows, kind="application/x-ndjson")
+            await here.subscribe("fence", "eve", "S_WITHIN(geometry, BBOX(0, 0, 1, 1))", track="bus")
+            await here.publish(feature(0.5, 0.5, n=1, bus="b7"))
+            (message,) = (await get(here, "messages"))["messages"]
+            assert (message["matched"], message["matches"]) == (keys[:100], 130)
+            found, after = [], 0
+            while after is not None:
+                page = await get(here, f"messages/1/matched?after={after}&limit=50")
+                assert page["count"] == 130
+                found += page["matched"]
+                after = page["next"]
+            assert found == keys
+            assert (await get(here, "messages/1/matched?after=500"))["matched"] == []
+            for bad, status in (("2", 404), ("x", 400), ("-1", 400), ("1?after=x", 400)):
+                path, _, query = bad.partition("?")
+                assert (await here.ask("GET", f"/map/messages/{path}/matched?{query}")).status == status
+
+    run(work())
+
+
 def test_pages_of_messages_go_forward_and_backward(tmp_path, store_flags):
     async def work():
         async with site(tmp_path, **store_flags("a")) as here:
@@ -353,7 +378,9 @@ def test_the_map_can_be_off(tmp_path):
         async with site(tmp_path, map_enabled="false", map_public="default") as here:
             for endpoint in TABLE:
                 if endpoint.path.startswith("/map/"):
-                    path = endpoint.path.replace("{key}", "a").replace("{z}/{x}/{y}", "0/0/0")
+                    path = (
+                        endpoint.path.replace("{key}", "a").replace("{z}/{x}/{y}", "0/0/0").replace("{sequence}", "1")
+                    )
                     value = {} if endpoint.body is not None else None
                     assert (await here.ask(endpoint.method, path, value)).status == 404, path
 

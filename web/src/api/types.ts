@@ -169,6 +169,14 @@ export interface MessagePage {
   complete: boolean;
 }
 
+/** `GET /map/messages/{sequence}/matched?after=N&limit=M`: all of `matched`; `after` is how many were listed before. */
+export interface MatchedKeys {
+  matched: string[];
+  /** `after` of the next page; null on the last one. */
+  next: number | null;
+  count: number;
+}
+
 /** `GET /map/counts?from=&to=&step=SECONDS`: item k counts messages from `from` + k * step on. */
 export interface Counts {
   from: string;

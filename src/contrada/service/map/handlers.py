@@ -11,13 +11,13 @@ from contrada.formats.messages import message_of
 from contrada.service.catalog import Definition
 from contrada.service.core import Core
 from contrada.service.http.endpoints import Call, Reply
-from contrada.service.http.events import number_of, reach, time_of
+from contrada.service.http.events import SEQUENCE_DIGITS, number_of, reach, time_of
 from contrada.service.http.schemas import instant
 from contrada.service.http.subscriptions import check_filter_size
 from contrada.service.http.wire import check_name
 from contrada.service.map import explaining, filter_forms, past
 from contrada.service.map.extents import Extent
-from contrada.service.map.message_views import message_view
+from contrada.service.map.message_views import message_view, plain_matches
 from contrada.service.map.parameters import limit_of, plane_of_query, sequence_of, simplify_of, tile_of_path
 from contrada.service.map.past import SequenceRange
 from contrada.service.map.schemas import (
@@ -28,6 +28,7 @@ from contrada.service.map.schemas import (
     MapSubscriptionPage,
     MapTiles,
     MapToken,
+    MatchedKeys,
     ObjectInside,
     ObjectNow,
     ObjectsInside,
@@ -168,6 +169,20 @@ async def list_map_messages(call: Call) -> Reply:
         )
 
     return Reply(200, await asyncio.to_thread(found))
+
+
+async def list_matched(call: Call) -> Reply:
+    """Return the keys of all subscriptions that a message matched, page by page; not those that track objects."""
+    text = call.path["sequence"]
+    if not (text.isascii() and text.isdigit() and len(text) <= SEQUENCE_DIGITS):
+        raise BAD_PARAMETER(f"sequence: need a sequence number, got {text!r:.60}", attribute="sequence")
+    message = await _stored(call, int(text))
+    start, limit = sequence_of(call.query, "after") or 0, limit_of(call.query, PAGE)
+    numbers = plain_matches(message)
+    keys = call.service.kept.keys(numbers[start : start + limit])
+    is_more = start + limit < len(numbers)
+    found = [key for key in keys if key is not None]
+    return Reply(200, MatchedKeys(found, start + limit if is_more else None, len(numbers)))
 
 
 async def get_counts(call: Call) -> Reply:

@@ -103,8 +103,7 @@ def message_view(message: StoredMessage, keys: Keys, viewer: Viewer) -> MapMessa
     """Return a message for a viewer; `keys` gives the keys of subscriptions by their numbers."""
     is_own = message.format == TRACK_FORMAT
     parts = parts_of(message.body, message.format)
-    tracks = unpack_tracks(message.matches)
-    plain = [number for number in list_matches(message.matches) if number not in tracks]
+    tracks, plain = unpack_tracks(message.matches), plain_matches(message)
     matched = [key for key in keys(plain[:SHOWN_KEYS]) if key is not None]
     shows = viewer.shows_attributes
     return MapMessage(
@@ -118,6 +117,12 @@ def message_view(message: StoredMessage, keys: Keys, viewer: Viewer) -> MapMessa
         len(plain),
         list(_transitions(tracks, keys, shows)),
     )
+
+
+def plain_matches(message: StoredMessage) -> list[int]:
+    """Return the numbers of the subscriptions that a message matched, without those that track objects."""
+    tracks = unpack_tracks(message.matches)
+    return [number for number in list_matches(message.matches) if number not in tracks]
 
 
 def _transitions(tracks: Mapping[int, bytes], keys: Keys, shows_id: bool) -> Iterator[MapTransition]:

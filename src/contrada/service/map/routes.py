@@ -18,6 +18,7 @@ from contrada.service.map.schemas import (
     MapSubscriptionDetail,
     MapSubscriptionPage,
     MapToken,
+    MatchedKeys,
     ObjectsInside,
 )
 
@@ -65,6 +66,14 @@ ROUTES = (
         Parameter("before", "return messages before this sequence number", SEQUENCE),
         Parameter("limit", "the most that one page has", LIMIT),
         SIMPLIFY,
+    ),
+    _get(
+        "messages/{sequence}/matched",
+        "List the keys of all subscriptions that a message matched",
+        MatchedKeys,
+        handlers.list_matched,
+        Parameter("after", "how many were listed before", SEQUENCE),
+        Parameter("limit", "the most that one page has", LIMIT),
     ),
     _get(
         "counts",

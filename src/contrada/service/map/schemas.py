@@ -137,6 +137,14 @@ class MapMessagePage(msgspec.Struct, frozen=True):
     complete: bool
 
 
+class MatchedKeys(msgspec.Struct, frozen=True):
+    """Keys of the subscriptions that a message matched, `count` in all; `next` is `after` of the next page."""
+
+    matched: list[str]
+    next: int | None
+    count: int
+
+
 class MapCounts(msgspec.Struct, frozen=True, rename={"start": "from", "end": "to"}):
     """Messages, and pairs of a message and a subscription, per step of seconds."""
 
