@@ -1,4 +1,4 @@
-"""Pictures of docs/regions.md, docs/explain.md and docs/matching.md: what notebooks and plots show of their examples.
+"""Pictures of what notebooks and plots show, for docs/regions.md, explain.md, matching.md and tutorial_alerts.md.
 
     python -m benchmarks.pictures.notebooks
 
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import nbclient
+import nbformat
 import numpy as np
 import shapely
 
@@ -31,6 +34,9 @@ SCALE = 2  # twice as fine as the screen
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 body{margin:12px;font-family:system-ui,sans-serif;background:#fff;color:#1f2328}
 main{display:flex;gap:32px;align-items:flex-start}
+.cell{margin:0 0 14px}
+.cell pre{font-size:12px;line-height:1.4;background:#f6f8fa;border:1px solid #d8dee4;padding:8px;margin:0 0 8px}
+.cell img{max-width:760px}
 </style><main>%s</main>"""
 
 
@@ -73,11 +79,31 @@ def regions() -> str:
     return f"<div>{one._repr_html_()}</div><div>{many._repr_html_()}</div>"
 
 
+def notebook(path: Path, cells: tuple[str, ...]) -> str:
+    """Run a notebook and return cells of code with what they show; `cells` has words of those that are wanted."""
+    ran = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(ran, resources={"metadata": {"path": str(path.parent)}}).execute()
+    found = []
+    for cell in ran.cells:
+        if cell.cell_type == "code" and any(word in cell.source for word in cells):
+            shown = "".join(map(_output, cell.outputs))
+            found.append(f'<div class="cell"><pre>{escape(cell.source)}</pre>{shown}</div>')
+    return f"<div>{''.join(found)}</div>"
+
+
+def _output(output: Any) -> str:
+    data = output.get("data", {})
+    picture = data.get("image/png")
+    return f'<img src="data:image/png;base64,{picture}">' if picture else data.get("text/html", "")
+
+
 def main() -> None:
     """Write all pictures."""
     argparse.ArgumentParser(prog=command(), description=(__doc__ or "").splitlines()[0]).parse_args()
     photograph(f"<div>{shown_by('explain.md', 'why')._repr_html_()}</div>", "explain.png", (660, 545))
     photograph(regions(), "regions.png", (760, 375))
+    cells = "table.match(alerts", 'explain(alerts["Heat"]', "table.plot"
+    photograph(notebook(ROOT / "examples" / "alerts.ipynb", cells), "notebook.png", (900, 1120))
     figure = shown_by("matching.md", "axes").figure
     figure.set_size_inches(8.4, 4.4)
     figure.savefig(IMAGES / "plot.png", dpi=150)

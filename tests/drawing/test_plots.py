@@ -214,9 +214,11 @@ def test_without_matplotlib_the_error_tells_how_to_install_it():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "import contrada as ct\n"
-        "try: ct.Region.box(0, 0, 1, 1).plot()\n"
-        "except ct.ContradaError as error: print(error)"
+        "for options in ({}, {'color': 'red'}):\n"
+        "    try: ct.Region.box(0, 0, 1, 1).plot(**options)\n"
+        "    except ct.ContradaError as error: print(error)"
     )
-    printed = python("-c", code).stdout
-    assert printed.startswith("plots need Matplotlib; to install it: ")
-    assert "plot" in printed.partition("install it: ")[2]
+    printed = python("-c", code).stdout.splitlines()
+    assert len(printed) == 2
+    assert all(line.startswith("plots need Matplotlib; to install it: ") for line in printed)
+    assert "[plot]" in printed[0]

@@ -130,6 +130,16 @@ def test_thousands_of_holes_are_bounded():
     assert max(areas) > 2000 * 2000, "the shell stays"
 
 
+def test_many_small_parts_keep_their_shape():
+    x, y = np.meshgrid(np.arange(250) * 2.0, np.arange(250) * 2.0)
+    parts = shapely.box(x.ravel(), y.ravel(), x.ravel() + 1, y.ravel() + 1)
+    _, drawn, text = picture(ct.Region.from_shapely(shapely.MultiPolygon(parts.tolist())))
+    assert len(text) < MAX_BYTES
+    rings = [ring for data in drawn for ring in rings_of(data) if len(ring) > 1]
+    assert len(rings) > 500
+    assert {len(ring) for ring in rings} == {4}
+
+
 def test_a_column_of_many_shows_a_sample_and_says_so():
     x = np.arange(20_000) % 200
     y = np.arange(20_000) // 200

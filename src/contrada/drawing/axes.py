@@ -8,27 +8,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.drawing.outlines import Box, Outline, place_within
+from contrada.drawing.outlines import Box, Outline, longer_side, place_within
 from contrada.drawing.svg import FILL_OPACITY
 from contrada.errors import ArgumentError, ContradaError
 from contrada.installation import missing
+from contrada.shown import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARGIN = 0.05  # of the longer side, around everything
+SMALL_SHARE = 1 / 12  # of the view: a smaller region has its label above
 MAX_COORDINATE = 1e100  # Matplotlib computes with squares of coordinates
 
 
-def axes_for(ax: Any = None) -> Axes:
-    """Return `ax`, or the axes of a new figure; a ContradaError says how to install Matplotlib where it is missing."""
+def require_matplotlib() -> None:
+    """Raise a ContradaError that says how to install Matplotlib if it is missing."""
     try:
-        from matplotlib import pyplot
-        from matplotlib.axes import Axes
+        import matplotlib  # noqa: F401  only whether it is there
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
-            raise
         raise ContradaError(missing("plots need Matplotlib", "plot")) from error
+
+
+def axes_for(ax: Any = None) -> Axes:
+    """Return `ax`, or the axes of a new figure."""
+    require_matplotlib()
+    from matplotlib import pyplot
+    from matplotlib.axes import Axes
+
     if ax is None:
         return pyplot.subplots(layout="constrained")[1]
     if not isinstance(ax, Axes):
@@ -38,6 +45,7 @@ def axes_for(ax: Any = None) -> Axes:
 
 def checked_colour(colour: Any) -> Any:
     """Return a colour that Matplotlib knows; raise ArgumentError for another value."""
+    require_matplotlib()
     from matplotlib.colors import is_color_like
 
     try:
@@ -45,7 +53,7 @@ def checked_colour(colour: Any) -> Any:
     except (TypeError, ValueError, AttributeError):
         is_known = False
     if not is_known:
-        raise ArgumentError(f"color: need a colour of Matplotlib such as 'tab:blue' or '#2f81c7', got {colour!r:.40}")
+        raise ArgumentError(f"color: need a colour of Matplotlib such as 'tab:blue' or '#2f81c7', got {short(colour)}")
     return colour
 
 
@@ -96,12 +104,15 @@ def show_box(ax: Axes, box: Box) -> None:
     ax.autoscale_view(tight=True)
 
 
-def write_in(ax: Axes, outline: Outline, text: str, colour: Any) -> None:
-    """Write a text into an outline, readable on lines; dollars in it are dollars, not mathematics."""
+def write_in(ax: Axes, outline: Outline, text: str, colour: Any, view: Box) -> None:
+    """Write a text into an outline, above it if it is small in the view; dollars in it are dollars, not mathematics."""
     from matplotlib.patheffects import withStroke
 
+    (xmin, _, xmax, ymax), is_small = outline.box, longer_side(outline.box) < SMALL_SHARE * longer_side(view)
+    place = (xmin / 2 + xmax / 2, ymax) if is_small else place_within(outline)
     halo = [withStroke(linewidth=2.5, foreground=ax.get_facecolor())]
     ax.annotate(
-        text, place_within(outline), ha="center", va="center", fontsize="small", color=colour, parse_math=False,
-        zorder=5, clip_on=True, path_effects=halo,
+        text, place, xytext=(0, 3 if is_small else 0), textcoords="offset points", ha="center",
+        va="bottom" if is_small else "center", fontsize="small", color=colour, parse_math=False, zorder=5,
+        clip_on=True, path_effects=halo,
     )  # fmt: skip

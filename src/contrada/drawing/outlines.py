@@ -33,7 +33,7 @@ class Outline(NamedTuple):
     box: Box
 
 
-class Drawing(NamedTuple):
+class PathData(NamedTuple):
     """An outline as SVG path data: rings, and dots in place of rings that are too small."""
 
     shape: str
@@ -103,7 +103,7 @@ def place_within(outline: Outline) -> tuple[float, float]:
     return float(x[widest] / 2 + x[widest + 1] / 2), y
 
 
-def paths(outlines: Sequence[Outline], frame: Frame, vertices: int = MAX_VERTICES) -> list[Drawing]:
+def paths(outlines: Sequence[Outline], frame: Frame, vertices: int = MAX_VERTICES) -> list[PathData]:
     """Return each outline as SVG path data in whole units, with about `vertices` vertices in all.
 
     Parts too small to be seen become dots: lines of length 0, which round caps show. An outline outside of the frame
@@ -111,7 +111,7 @@ def paths(outlines: Sequence[Outline], frame: Frame, vertices: int = MAX_VERTICE
 
     >>> square = np.array([(0, 0), (4, 0), (4, 4), (0, 4), (0, 0)], float)
     >>> paths([Outline(square, np.array([0, 5]), (0, 0, 4, 4))], frame_of((0, 0, 4, 4), (56, 56)))
-    [Drawing(shape='M80 480h400v-400h-400z', dots='')]
+    [PathData(shape='M80 480h400v-400h-400z', dots='')]
     """
     stride = max(1, math.ceil(sum(len(outline.xy) for outline in outlines) / MAX_READ_VERTICES))
     placed = [_snapped(*_clipped(*_placed(outline, frame, stride), frame)) for outline in outlines]
@@ -122,9 +122,9 @@ def paths(outlines: Sequence[Outline], frame: Frame, vertices: int = MAX_VERTICE
     return [_drawing(xy, offsets) for xy, offsets in placed]
 
 
-def _drawing(xy: NDArray[np.int64], offsets: NDArray[np.int64]) -> Drawing:
+def _drawing(xy: NDArray[np.int64], offsets: NDArray[np.int64]) -> PathData:
     rings = [xy[a:b] for a, b in _spans(offsets)]
-    return Drawing(
+    return PathData(
         "".join(_ring_path(ring) for ring in rings if len(ring) > 1),
         "".join(f"M{ring[0, 0]} {ring[0, 1]}h0" for ring in rings if len(ring) == 1),
     )
@@ -135,13 +135,12 @@ def _spans(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def _placed(outline: Outline, frame: Frame, stride: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return every stride-th vertex of each ring in units of the picture, and the offsets of the rings."""
-    xy, offsets = outline.xy, outline.offsets
-    if stride > 1:
-        counts = np.diff(offsets)
-        kept = (np.arange(len(xy)) - np.repeat(offsets[:-1], counts)) % stride == 0
-        xy, offsets = xy[kept], np.append(0, np.cumsum(-(-counts // stride)))
-    return frame.place(xy), offsets
+    """Return about every stride-th vertex of each ring in units of the picture, and the offsets of the rings."""
+    if stride == 1:
+        return frame.place(outline.xy), outline.offsets
+    kept = _every(outline.offsets, stride)
+    counts = np.add.reduceat(kept, outline.offsets[:-1], dtype=np.int64)
+    return frame.place(outline.xy[kept]), np.append(0, np.cumsum(counts))
 
 
 def _clipped(
@@ -198,13 +197,17 @@ def _snapped(xy: NDArray[np.float64], offsets: NDArray[np.int64]) -> Placed:
 
 
 def _thinned(xy: NDArray[np.int64], offsets: NDArray[np.int64], step: int) -> Placed:
-    """Return every step-th vertex of each ring, its last vertex, and at least LEAST_RING of them."""
+    """Return about every step-th vertex of each ring."""
+    return _kept(xy, offsets, _every(offsets, step), np.ones(len(offsets) - 1, bool))
+
+
+def _every(offsets: NDArray[np.int64], step: int) -> NDArray[np.bool_]:
+    """Return which vertices stay: every step-th of each ring, its last one, and at least LEAST_RING if it has them."""
     counts = np.diff(offsets)
     steps = np.maximum(1, np.minimum(step, counts // LEAST_RING))
-    place = np.arange(len(xy)) - np.repeat(offsets[:-1], counts)
-    kept = place % np.repeat(steps, counts) == 0
+    kept = (np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)) % np.repeat(steps, counts) == 0
     kept[offsets[1:] - 1] = True
-    return _kept(xy, offsets, kept, np.ones(len(counts), bool))
+    return np.asarray(kept)
 
 
 def _largest(xy: NDArray[np.int64], offsets: NDArray[np.int64], vertices: int) -> Placed:

@@ -83,9 +83,9 @@ def explanation_html(why: Explanation) -> str:
 
 def _ordered(why: Explanation) -> list[int]:
     """Return the numbers of filters in order; if not all are shown, the nearest one comes first."""
-    numbers = list(range(len(why.filters)))
+    nearest, numbers = why.nearest, list(range(len(why.filters)))
     if len(numbers) > MAX_FILTERS:
-        numbers.sort(key=lambda number: number != why.nearest)
+        numbers.sort(key=lambda number: number != nearest)
     return numbers
 
 
@@ -110,7 +110,7 @@ def _filter_parts(why: Explanation, number: int, room: list[int]) -> list[Markup
     if pictures:
         made += [
             figures(pictures),
-            element("p", swatch("message", "message"), "  ", swatch("subscription", "subscription")),
+            element("p", swatch("message", "message"), "\N{EM SPACE}", swatch("subscription", "subscription")),
         ]
     return made
 

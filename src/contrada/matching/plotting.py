@@ -75,7 +75,7 @@ def plot_message(
     draw(axes, [message], colour=COLOURS["message"], label="message", zorder=2.6, linewidth=2.0, opacity=0.18)
     if sum(len(drawn.outlines) for drawn in (*hit, *missed)) <= MAX_LABELS:
         for kind, group in {"near": apart, "missed": others, "hit": hit}.items():
-            _write_keys(axes, group, kind)
+            _write_keys(axes, group, kind, box)
     axes.set_title(f"{len(hits):,} of {len(snapshot.living()):,} subscriptions hit")
     axes.set_xlabel(_axis_name("x", value), parse_math=False)
     axes.set_ylabel(_axis_name("y", value), parse_math=False)
@@ -151,10 +151,10 @@ def _hit_label(hit: Sequence[Drawn], hits: int) -> str:
     return f"hit: {hits:,}" if drawn == hits else f"hit: {hits:,}, drawn: {drawn:,}"
 
 
-def _write_keys(ax: Axes, group: Sequence[Drawn], kind: str) -> None:
+def _write_keys(ax: Axes, group: Sequence[Drawn], kind: str, view: Box) -> None:
     for drawn in group:
         for outline in drawn.outlines:
-            write_in(ax, outline, drawn.key, COLOURS[kind])
+            write_in(ax, outline, drawn.key, COLOURS[kind], view)
 
 
 def _shown_key(key: object) -> str:
