@@ -7,6 +7,7 @@ import type {
   FilterRequest,
   MapExplanation,
   MapSettings,
+  MatchedKeys,
   MessagePage,
   NetworkView,
   ProblemDetails,
@@ -78,6 +79,11 @@ export class Api {
     } = {},
   ): Promise<MessagePage> {
     return this.#get("map/messages", parameters);
+  }
+
+  /** A page of the keys of all subscriptions that a message matched. */
+  matched(sequence: number, parameters: { after?: number; limit?: number } = {}): Promise<MatchedKeys> {
+    return this.#get(`map/messages/${sequence}/matched`, parameters);
   }
 
   counts(parameters: { from: string; to: string; step: number }): Promise<Counts> {

@@ -1,5 +1,6 @@
 /** From the store onto the map: subscriptions, messages of the last minute, tracked objects, hits and the selection. */
 import type { MapMessage, MapSettings, MapSubscription } from "../api/types.ts";
+import { boundsOf } from "../map/plane.ts";
 import type { Feature, LayerName, MapView } from "../map/view.ts";
 import type { Selection, Store } from "./store.ts";
 
@@ -33,7 +34,8 @@ function merge(geometries: GeoJSON.Geometry[]): GeoJSON.Geometry | null {
 }
 
 interface TrackedObject {
-  /** Latest last. */
+  geometry: GeoJSON.Geometry;
+  /** Where it was: centres of its shapes, latest last. */
   places: [number, number][];
   at: number;
   sequence: number;
@@ -126,7 +128,7 @@ export class Scene {
 
   /** A tracked object is shown where it is, and not as many messages. */
   #isTracked(message: MapMessage): boolean {
-    return this.#settings.tracks.some((name) => name in message.attributes) && pointOf(message) !== null;
+    return message.shapes.length > 0 && this.#settings.tracks.some((name) => name in message.attributes);
   }
 
   #expire(before: number): string[] {
@@ -142,15 +144,16 @@ export class Scene {
   #moveObjects(messages: readonly MapMessage[], now: number, window: number): void {
     const moved = new Set<string>();
     for (const message of messages) {
-      const point = pointOf(message);
-      if (point === null) continue;
+      const geometry = merge(message.shapes.map((shape) => shape.geometry));
+      const centre = geometry === null ? null : centreOf(geometry);
+      if (geometry === null || centre === null) continue;
       for (const name of this.#settings.tracks) {
         const value = message.attributes[name];
         if (typeof value !== "string" && typeof value !== "number") continue;
         const id = objectId(name, String(value));
-        const places = [...(this.#objects.get(id)?.places ?? []), point].slice(-TRAIL);
+        const places = [...(this.#objects.get(id)?.places ?? []), centre].slice(-TRAIL);
         this.#objects.delete(id); // so that the map stays in the order of the last fix
-        this.#objects.set(id, { places, at: Date.parse(message.at), sequence: message.sequence });
+        this.#objects.set(id, { geometry, places, at: Date.parse(message.at), sequence: message.sequence });
         moved.add(id);
       }
     }
@@ -167,10 +170,9 @@ export class Scene {
 
   #objectFeatures(id: string): Feature[] {
     const found = this.#objects.get(id);
-    const place = found?.places.at(-1);
-    if (found === undefined || place === undefined) return [];
+    if (found === undefined) return [];
     const label = id.slice(id.indexOf(" ") + 1);
-    const object: Feature = { id, kind: "object", geometry: { type: "Point", coordinates: place }, properties: { label } };
+    const object: Feature = { id, kind: "object", geometry: found.geometry, properties: { label } };
     if (found.places.length < 2) return [object];
     const trail: Feature = { id: `${id} trail`, kind: "trail", geometry: { type: "LineString", coordinates: found.places } };
     return [trail, object];
@@ -200,11 +202,9 @@ export function objectId(attribute: string, id: string): string {
   return `${attribute} ${id}`;
 }
 
-function pointOf(message: MapMessage): [number, number] | null {
-  for (const { geometry } of message.shapes) {
-    if (geometry.type === "Point") return [geometry.coordinates[0] ?? 0, geometry.coordinates[1] ?? 0];
-  }
-  return null;
+function centreOf(geometry: GeoJSON.Geometry): [number, number] | null {
+  const bounds = boundsOf([geometry]);
+  return bounds === null ? null : [(bounds[0] + bounds[2]) / 2, (bounds[1] + bounds[3]) / 2];
 }
 
 function features<T>(items: T[], make: (item: T) => Feature | null): Feature[] {

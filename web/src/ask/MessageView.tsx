@@ -3,7 +3,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { MapMessage } from "../api/types.ts";
+import type { MapMessage, MatchedKeys } from "../api/types.ts";
 import type { AppContext } from "../app/context.ts";
 import { count, geometryText, messageTitle, relationStep, timeText, transitionText, valueText } from "../do/ui/words.ts";
 import { useLoaded } from "./loading.ts";
@@ -90,23 +90,39 @@ function Transitions({ context, message }: { context: AppContext; message: MapMe
 }
 
 const LISTED_AT_ONCE = 20;
+const PAGE = 1_000;
+
+/** Return all keys that a message matched, page by page. */
+export async function loadMatched(api: AppContext["api"], message: MapMessage): Promise<string[]> {
+  const keys: string[] = [];
+  let after: number | null = 0;
+  while (after !== null) {
+    const page: MatchedKeys = await api.matched(message.sequence, { after, limit: PAGE });
+    keys.push(...page.matched);
+    after = page.next;
+  }
+  return keys;
+}
 
 function Matched({ context, message }: { context: AppContext; message: MapMessage }): JSX.Element {
   const search = useSignal("");
-  const isWhole = useSignal(false);
+  const listed = useSignal(LISTED_AT_ONCE);
+  const isWhole = message.matches <= message.matched.length;
+  const { value, problem } = useLoaded(`matched ${message.sequence}`, () => (isWhole ? Promise.resolve(message.matched) : loadMatched(context.api, message)));
+  const keys = value ?? message.matched;
   const words = search.value.trim().toLowerCase();
   const subscriptions = context.store.subscriptions.value;
-  const found = message.matched.filter((key) => {
+  const found = keys.filter((key) => {
     const subscriber = subscriptions.get(key)?.subscriber ?? "";
     return words === "" || key.toLowerCase().includes(words) || subscriber.toLowerCase().includes(words);
   });
-  const shown = isWhole.value ? found : found.slice(0, LISTED_AT_ONCE);
+  const shown = found.slice(0, listed.value);
   return (
     <>
       <h4>{message.matches === 0 ? "No subscription matched" : `${count(message.matches, "subscription")} matched`}</h4>
-      {message.matched.length > LISTED_AT_ONCE && (
+      {keys.length > LISTED_AT_ONCE && (
         <label class="search">
-          Search among them <input type="search" value={search.value} onInput={(event) => { search.value = event.currentTarget.value; }} />
+          Search among them <input type="search" value={search.value} onInput={(event) => { search.value = event.currentTarget.value; listed.value = LISTED_AT_ONCE; }} />
         </label>
       )}
       <ul class="links" aria-label="Subscriptions that matched">
@@ -119,13 +135,13 @@ function Matched({ context, message }: { context: AppContext; message: MapMessag
         ))}
       </ul>
       {found.length > shown.length && (
-        <button type="button" class="small" onClick={() => { isWhole.value = true; }}>
-          Show all {found.length}
+        <button type="button" class="small" onClick={() => { listed.value += 10 * LISTED_AT_ONCE; }}>
+          Show {Math.min(10 * LISTED_AT_ONCE, found.length - shown.length)} more of {found.length.toLocaleString("en")}
         </button>
       )}
-      {message.matches > message.matched.length && (
-        <p class="muted">
-          The first {message.matched.length} by key are listed. Ask for any other one below: it says whether it matched, and why.
+      {problem !== null && (
+        <p class="problem" role="alert">
+          {problem}
         </p>
       )}
     </>

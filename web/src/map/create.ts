@@ -21,7 +21,8 @@ import type { BasemapPart, Feature, FeatureState, Hit, LayerName, MapOptions, Ma
 
 const EMPTY: GeoJSON.FeatureCollection = { type: "FeatureCollection", features: [] };
 const CLICK_SLACK = 4; // pixels around the pointer that count as hit
-const FIT_ZOOM = 14;
+const FIT_ZOOM = 16;
+const REFRESH_MILLISECONDS = 3000;
 const TILE_LAYER = "subscriptions"; // the layer of the server's vector tiles
 let views = 0;
 
@@ -44,6 +45,7 @@ class MapLibreView implements MapView {
   readonly #cleanups: (() => void)[] = [];
   #hovered: Hit | null = null;
   #hoverFrame = 0;
+  #refreshTimer: ReturnType<typeof setTimeout> | null = null;
   #padding = { top: 40, right: 40, bottom: 40, left: 40 };
 
   constructor(host: HTMLElement, options: MapOptions) {
@@ -80,8 +82,12 @@ class MapLibreView implements MapView {
   }
 
   update(layer: LayerName, changed: Feature[], removed: string[]): void {
+    if (changed.length + removed.length === 0) return;
     const source = this.#source(layer);
-    if (source === undefined || changed.length + removed.length === 0) return;
+    if (source === undefined) {
+      this.#refreshTilesSoon();
+      return;
+    }
     // A feature that is added under an id replaces the one that has it.
     void source.updateData({ add: changed.map((one) => this.#feature(one)), remove: removed });
     for (const id of removed) this.maplibre.removeFeatureState({ source: layer, id });
@@ -148,9 +154,18 @@ class MapLibreView implements MapView {
 
   destroy(): void {
     cancelAnimationFrame(this.#hoverFrame);
+    if (this.#refreshTimer !== null) clearTimeout(this.#refreshTimer);
     for (const clean of this.#cleanups) clean();
     this.maplibre.remove();
     removeProtocol(this.#protocol);
+  }
+
+  /** Tiles of subscriptions are made anew after changes, not more often than every REFRESH_MILLISECONDS. */
+  #refreshTilesSoon(): void {
+    this.#refreshTimer ??= setTimeout(() => {
+      this.#refreshTimer = null;
+      this.maplibre.refreshTiles("subscriptions");
+    }, REFRESH_MILLISECONDS);
   }
 
   async #start(): Promise<void> {
@@ -179,7 +194,10 @@ class MapLibreView implements MapView {
     const loadFine = () => {
       if (this.maplibre.getZoom() < FINE_ZOOM - 0.5) return;
       this.maplibre.off("zoom", loadFine);
-      void Promise.all((["land-fine", "borders-fine"] as const).map(load));
+      void Promise.all((["land-fine", "borders-fine"] as const).map(load)).then(() => {
+        // Until here the coarse coast was shown at all zoom levels.
+        for (const part of ["land", "borders"]) this.maplibre.setLayerZoomRange(part, 0, FINE_ZOOM);
+      });
     };
     this.maplibre.on("zoom", loadFine);
     loadFine();
@@ -215,7 +233,7 @@ class MapLibreView implements MapView {
     if (plain) sources.grid = geojson();
     else {
       for (const part of ["land", "borders", "land-fine", "borders-fine", "places"]) sources[part] = geojson();
-      sources.land = geojson(basemap.attribution);
+      for (const part of ["land", "land-fine"]) sources[part] = geojson(basemap.attribution);
       if (tiles) {
         sources.tiles = { type: "raster", tiles: [tiles.url], tileSize: 256, attribution: escapeHtml(tiles.attribution) };
       }

@@ -162,6 +162,18 @@ function colourOf(layer: LayerName, palette: Palette): ExpressionSpecification {
   return ["match", ["get", "kind"], ...pairs, palette.kinds[DEFAULT_KINDS[layer]]] as unknown as ExpressionSpecification;
 }
 
+/** Tiles of the server name no kind: they say whether a subscription is paused or tracks objects. */
+function colourInTiles(palette: Palette): ExpressionSpecification {
+  const { paused, tracked, subscription } = palette.kinds;
+  return ["case", ["to-boolean", ["get", "paused"]], paused, ["to-boolean", ["get", "tracked"]], tracked, subscription];
+}
+
+/** In tiles, small shapes are counted by cells, which have a count and no key: the more, the darker. */
+function fillInTiles(opacity: ExpressionSpecification): ExpressionSpecification {
+  const byCount: ExpressionSpecification = ["interpolate", ["linear"], ["ln", ["max", 1, ["get", "count"]]], 0, 0.2, 7, 0.75];
+  return ["case", ["has", "key"], opacity, byCount];
+}
+
 function isShape(...types: string[]): ExpressionSpecification {
   return ["in", ["geometry-type"], ["literal", types]];
 }
@@ -171,9 +183,11 @@ const POINTS = isShape("Point", "MultiPoint");
 
 /** The layers that show a layer of the map: fill, line, point and label. */
 export function featureLayers(layer: LayerName, palette: Palette, sourceLayer?: string): LayerSpecification[] {
-  const colour = colourOf(layer, palette);
+  const isTiled = sourceLayer !== undefined;
+  const colour = isTiled ? colourInTiles(palette) : colourOf(layer, palette);
   const [fill, width] = [FILL_OPACITY[layer], LINE_WIDTH[layer]];
-  const source = sourceLayer === undefined ? { source: layer } : { source: layer, "source-layer": sourceLayer };
+  const opacity = byState({ selected: fill + 0.2, hit: fill + 0.14, hover: fill + 0.1, dimmed: fill / 4 }, fill);
+  const source = !isTiled ? { source: layer } : { source: layer, "source-layer": sourceLayer };
   const strength = byState({ selected: 1, hit: 1, hover: 1, dimmed: 0.2 }, layer === "subscriptions" ? 0.75 : 0.95);
   return [
     {
@@ -183,7 +197,7 @@ export function featureLayers(layer: LayerName, palette: Palette, sourceLayer?: 
       filter: POLYGONS,
       paint: {
         "fill-color": colour,
-        "fill-opacity": byState({ selected: fill + 0.2, hit: fill + 0.14, hover: fill + 0.1, dimmed: fill / 4 }, fill),
+        "fill-opacity": isTiled ? fillInTiles(opacity) : opacity,
         "fill-antialias": false, // the line layer draws outlines
       },
     },
@@ -191,7 +205,7 @@ export function featureLayers(layer: LayerName, palette: Palette, sourceLayer?: 
       id: layerId(layer, "line"),
       type: "line",
       ...source,
-      filter: LINES,
+      filter: isTiled ? ["all", ["has", "key"], LINES] : LINES,
       layout: { "line-join": "round", "line-cap": "round" },
       paint: {
         "line-color": colour,
@@ -257,8 +271,7 @@ export function baseLayers(palette: Palette, options: { plain: boolean; tiles: b
     ];
   }
   const layers: LayerSpecification[] = [background];
-  const fine = { coarse: { maxzoom: FINE_ZOOM }, fine: { minzoom: FINE_ZOOM } };
-  for (const [suffix, range] of [["", fine.coarse], ["-fine", fine.fine]] as const) {
+  for (const [suffix, range] of [["", {}], ["-fine", { minzoom: FINE_ZOOM }]] as const) {
     layers.push(
       { id: `land${suffix}`, type: "fill", source: `land${suffix}`, ...range, paint: { "fill-color": palette.land } },
       {
@@ -275,7 +288,7 @@ export function baseLayers(palette: Palette, options: { plain: boolean; tiles: b
   return layers;
 }
 
-/** From this zoom level on the fine coast is shown. */
+/** From this zoom level on the fine coast is shown, once it is loaded. */
 export const FINE_ZOOM = 5;
 
 function placeLayer(palette: Palette): LayerSpecification {

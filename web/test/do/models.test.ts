@@ -77,6 +77,16 @@ describe("the filter editor", () => {
     expect(editor.form.value?.terms[0]).toMatchObject({ attribute: "new" });
   });
 
+  it("puts dropped regions into conditions that have none, then into new ones", () => {
+    const editor = new FilterEditor({ filter: reader }, 0);
+    editor.setPlace(SQUARE);
+    editor.setPlace({ type: "Point", coordinates: [1, 2] });
+    expect(editor.text.value).toBe(
+      "S_INTERSECTS(geometry, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))) AND S_INTERSECTS(geometry, POINT (1 2))",
+    );
+    editor.dispose();
+  });
+
   it("suggests an attribute until the form is touched", () => {
     const editor = new FilterEditor({ filter: reader }, 0);
     editor.suggestAttribute("position");

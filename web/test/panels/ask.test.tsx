@@ -138,15 +138,22 @@ describe("a message", () => {
 
   it("searches among many that matched", async () => {
     const keys = Array.from({ length: 60 }, (_, k) => `zone-${k}`);
-    const { context } = page({ explain: vi.fn(PENDING) });
+    const all = [...keys, ...Array.from({ length: 340 }, (_, k) => `far-${k}`)];
+    const matched = vi.fn((_: number, { after = 0 }: { after?: number }) =>
+      Promise.resolve({ matched: all.slice(after, after + 250), next: after + 250 < all.length ? after + 250 : null, count: all.length }),
+    );
+    const { context } = page({ explain: vi.fn(PENDING), matched });
     context.store.messages.value = [message(7, { matched: keys, matches: 400 })];
     context.store.selection.value = { kind: "message", sequence: 7 };
     render(<AskPanel context={context} />);
     const list = screen.getByRole("list", { name: "Subscriptions that matched" });
     expect(within(list).getAllByRole("button")).toHaveLength(20);
-    expect(screen.getByText(/The first 60 by key are listed/)).toBeTruthy();
+    expect(await screen.findByRole("button", { name: "Show 200 more of 400" })).toBeTruthy();
     await userEvent.type(screen.getByRole("searchbox"), "zone-5");
     expect(within(list).getAllByRole("button")).toHaveLength(11);
+    await userEvent.clear(screen.getByRole("searchbox"));
+    await userEvent.type(screen.getByRole("searchbox"), "far-339");
+    expect(within(list).getAllByRole("button")).toHaveLength(1);
   });
 
   it("is loaded if the page does not keep it", async () => {

@@ -65,6 +65,7 @@ export function message(sequence: number, change: Partial<MapMessage> = {}): Map
 /** What the map was told last, by layer. */
 export class FakeMap {
   readonly layers = new Map<LayerName, Feature[]>();
+  readonly container = document.createElement("div");
   readonly fitted: GeoJSON.Geometry[][] = [];
   private handlers: ((hits: Hit[], at: [number, number]) => void)[] = [];
 
@@ -95,7 +96,7 @@ export class FakeMap {
           this.handlers = this.handlers.filter((other) => other !== handler);
         };
       },
-      maplibre: { getSource: () => undefined } as unknown as MapView["maplibre"], // a map without sources
+      maplibre: { getSource: () => undefined, getContainer: () => this.container } as unknown as MapView["maplibre"],
       project: (xy) => xy,
       unproject: (xy) => xy,
     };

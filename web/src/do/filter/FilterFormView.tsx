@@ -1,6 +1,7 @@
 /** The filter as a form: spatial conditions, conditions on attributes, and groups of them. */
 
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import type { AppContext } from "../../app/context.ts";
 import { PlaceField } from "../draw/PlaceField.tsx";
 import { CheckField, SelectField, TextField } from "../ui/Field.tsx";
@@ -137,7 +138,9 @@ const CUSTOM = "custom";
 function SpatialFields(props: FormViewProps & { leaf: SpatialCondition; path: number[]; onLeaf: (leaf: SpatialCondition) => void }): JSX.Element {
   const { leaf, onLeaf, path } = props;
   const word = relationWord(leaf.relations);
-  const choice = RELATION_CHOICES.some((one) => one.word === word) ? (word ?? CUSTOM) : CUSTOM;
+  const isNamed = RELATION_CHOICES.some((one) => one.word === word);
+  const [isOpen, setOpen] = useState(false);
+  const choice = isNamed && !isOpen ? (word ?? CUSTOM) : CUSTOM;
   const choices = [
     ...RELATION_CHOICES.map(({ word: value, label }) => ({ value, label })),
     { value: CUSTOM, label: "has one of the relations chosen below" },
@@ -158,6 +161,7 @@ function SpatialFields(props: FormViewProps & { leaf: SpatialCondition; path: nu
         problem={problemAt(props.problems, path, "relations")}
         onValue={(value) => {
           const relations = relationsOfWord(value);
+          setOpen(relations === null);
           if (relations !== null) onLeaf({ ...leaf, relations });
         }}
       />

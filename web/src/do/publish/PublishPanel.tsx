@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { PublishedBatch, PublishedMessage } from "../../api/types.ts";
 import type { AppContext } from "../../app/context.ts";
+import { useMapDrop } from "../draw/map-drop.ts";
 import { PlaceField } from "../draw/PlaceField.tsx";
 import { SelectField, TextField } from "../ui/Field.tsx";
 import { count } from "../ui/words.ts";
@@ -20,6 +21,9 @@ const TYPES: readonly { value: AttributeType; label: string }[] = [
 
 export function PublishPanel({ context, model }: { context: AppContext; model: PublishModel }): JSX.Element {
   const { names } = useAttributes(context);
+  useMapDrop(context, (read, name, text) => {
+    model.take(read, name, text);
+  });
   useSignalEffect(() => {
     const place = context.store.panel.value === "do" ? model.place.value : null;
     context.map.setFeatures("draft", place === null ? [] : [{ id: "message", geometry: place, kind: "draft" }]);

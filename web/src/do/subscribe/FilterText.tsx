@@ -19,7 +19,7 @@ export function FilterText({ editor, problem }: { editor: FilterEditor; problem:
           <textarea
             {...attributes}
             class="code"
-            rows={Math.min(10, Math.max(3, Math.ceil(text.length / 48)))}
+            rows={Math.min(10, Math.max(3, Math.ceil(text.length / 38)))}
             spellcheck={false}
             value={text}
             onInput={(event) => { editor.setText(event.currentTarget.value); }}

@@ -5,6 +5,8 @@ import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { TrialAnswer } from "../../api/types.ts";
 import type { AppContext } from "../../app/context.ts";
+import { useMapDrop } from "../draw/map-drop.ts";
+import { placeOfFile } from "../draw/PlaceField.tsx";
 import { FilterFormView } from "../filter/FilterFormView.tsx";
 import { CheckField, TextField } from "../ui/Field.tsx";
 import { OwnFeatures } from "../ui/own-features.ts";
@@ -21,6 +23,10 @@ export function SubscribePanel({ context, model }: { context: AppContext; model:
     model.filter.suggestAttribute(region);
   }, [model, region]);
   const { filter } = model;
+  useMapDrop(context, (read, name) => {
+    const isTaken = filter.setPlace(placeOfFile(read, name));
+    if (!isTaken) context.announce("The filter is text that the form cannot show: write the region into the text.");
+  });
   const form = filter.form.value;
   const editing = model.editing.value;
   return (

@@ -8,7 +8,7 @@
 import { computed, signal } from "@preact/signals";
 import type { FilterAnswer, FilterProblem, FilterRequest, SubscriptionShape } from "../../api/types.ts";
 import { readForm, type Json } from "../filter/json.ts";
-import { formProblems, newForm, type FilterForm } from "../filter/model.ts";
+import { formProblems, newForm, newSpatial, replaceAt, spatialConditions, type FilterForm, type Place } from "../filter/model.ts";
 import { writeText } from "../filter/text.ts";
 
 /** The part of the API that reads filters. */
@@ -74,6 +74,16 @@ export class FilterEditor {
     if (version !== this.version) return;
     this.text.value = answer.text ?? JSON.stringify(filter);
     this.take(answer, true);
+  }
+
+  /** Put a region into the first spatial condition that has none, else into a new one; false if there is no form. */
+  setPlace(place: Place): boolean {
+    const form = this.form.peek();
+    if (form === null) return false;
+    const empty = spatialConditions(form).find(({ condition }) => condition.place === null);
+    if (empty !== undefined) this.setForm(replaceAt(form, empty.path, { ...empty.condition, place }));
+    else this.setForm({ ...form, terms: [...form.terms, newSpatial(spatialConditions(form)[0]?.condition.attribute, place)] });
+    return true;
   }
 
   /** Let a form that was not touched yet ask about an attribute that messages have. */
