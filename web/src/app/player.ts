@@ -11,12 +11,23 @@ const TICK_MILLISECONDS = 100;
 const AHEAD_SECONDS = 4; // of playing, which are loaded before they are shown
 const PAGE = 500;
 
+interface PlayerParts {
+  api: Api;
+  store: Store;
+  feed: Feed;
+  scene: Scene;
+  announce: (text: string) => void;
+  /** The server's time in milliseconds since 1970. */
+  now: () => number;
+}
+
 export class Player {
   readonly #api: Api;
   readonly #store: Store;
   readonly #feed: Feed;
   readonly #scene: Scene;
   readonly #announce: (text: string) => void;
+  readonly #now: () => number;
   #timer: ReturnType<typeof setInterval> | null = null;
   #lastTick = 0;
   /** Messages that were loaded and whose time has not come, by rising sequence. */
@@ -27,12 +38,13 @@ export class Player {
   /** Counts jumps, so that the answer to an older one is dropped. */
   #jump = 0;
 
-  constructor(parts: { api: Api; store: Store; feed: Feed; scene: Scene; announce: (text: string) => void }) {
+  constructor(parts: PlayerParts) {
     this.#api = parts.api;
     this.#store = parts.store;
     this.#feed = parts.feed;
     this.#scene = parts.scene;
     this.#announce = parts.announce;
+    this.#now = parts.now;
   }
 
   /** Show the moment `time`, in milliseconds since 1970. */
@@ -54,12 +66,12 @@ export class Player {
     this.pause();
     this.#store.time.value = null;
     this.#feed.showLatest();
-    this.#scene.replaceMessages(this.#feed.latest, Date.now());
+    this.#scene.replaceMessages(this.#feed.latest, this.#now());
   }
 
   async play(): Promise<void> {
     if (this.#timer !== null) return;
-    if (this.#store.time.value === null) await this.jump(Date.now() - 60 * 60_000);
+    if (this.#store.time.value === null) await this.jump(this.#now() - 60 * 60_000);
     this.#store.playing.value = true;
     this.#lastTick = performance.now();
     this.#timer = setInterval(() => { this.tick(performance.now()); }, TICK_MILLISECONDS);
@@ -90,7 +102,7 @@ export class Player {
     this.#lastTick = now;
     // Never pass the end of what was loaded: messages would be left out.
     const next = Math.min(time.value + passed, Math.max(this.#loadedTo, time.value));
-    if (next >= Date.now()) {
+    if (next >= this.#now()) {
       this.live();
       return;
     }

@@ -12,6 +12,8 @@ import { nextTheme } from "./theme.ts";
 
 export interface Running {
   context: AppContext;
+  /** The server's time: messages have its times, and this computer's clock may differ. */
+  now: () => number;
   feed: Feed;
   player: Player;
   fitAll: () => void;
@@ -20,9 +22,12 @@ export interface Running {
 
 const EXPIRY_MILLISECONDS = 1000;
 const HASH_MILLISECONDS = 300;
+const LARGEST_DELAY = 5000; // milliseconds; a smaller difference of clocks may be the time that an answer took
 
 export function run(context: AppContext, link: Permalink, actions: { openHelp: () => void }): Running {
   const { api, map, store, settings, announce } = context;
+  const ahead = Date.parse(settings.now) - Date.now();
+  const now = () => Date.now() + (Math.abs(ahead) > LARGEST_DELAY ? ahead : 0);
   const scene = new Scene(map, store, settings);
   const feed = new Feed({
     api,
@@ -31,10 +36,10 @@ export function run(context: AppContext, link: Permalink, actions: { openHelp: (
     announce,
     onChange: ({ changed, removed, messages }) => {
       if (changed.length + removed.length > 0) scene.changeSubscriptions(changed, removed);
-      if (messages.length > 0 && store.time.value === null) scene.addMessages(messages, Date.now());
+      if (messages.length > 0 && store.time.value === null) scene.addMessages(messages, now());
     },
   });
-  const player = new Player({ api, store, feed, scene, announce });
+  const player = new Player({ api, store, feed, scene, announce, now });
   const fitAll = () => { fitEverything(context); };
   const stops = [
     () => { feed.stop(); },
@@ -43,13 +48,14 @@ export function run(context: AppContext, link: Permalink, actions: { openHelp: (
     followLayers(context),
     followClicks(context, scene),
     followHash(context, player),
-    keepExpiring(context, scene),
+    keepExpiring(context, scene, now),
     addShortcuts({ context, player, fitAll, openHelp: actions.openHelp, nextTheme }),
   ];
   applyLink(context, player, link);
   void feed.start();
   return {
     context,
+    now,
     feed,
     player,
     fitAll,
@@ -149,9 +155,9 @@ function followHash(context: AppContext, player: Player): () => void {
   };
 }
 
-function keepExpiring({ store }: AppContext, scene: Scene): () => void {
+function keepExpiring({ store }: AppContext, scene: Scene, now: () => number): () => void {
   const timer = setInterval(() => {
-    if (store.time.value === null) scene.expire(Date.now());
+    if (store.time.value === null) scene.expire(now());
   }, EXPIRY_MILLISECONDS);
   return () => { clearInterval(timer); };
 }

@@ -28,11 +28,11 @@ export function Timeline({ running }: { running: Running }): JSX.Element {
   const { api, store } = running.context;
   const seconds = useSignal(3600);
   const counts = useSignal<Counts | null>(null);
-  const range = useSignal(rangeOf(Date.now(), 3600));
+  const range = useSignal(rangeOf(running.now(), 3600));
   useEffect(() => {
     let isGone = false;
     const load = async () => {
-      const wanted = rangeOf(Date.now(), seconds.value);
+      const wanted = rangeOf(running.now(), seconds.value);
       const query = { from: iso(wanted.from), to: iso(wanted.to), step: wanted.step };
       const answer = await api.counts(query).catch(() => null); // the header tells of a lost connection
       if (answer === null || isGone) return;
@@ -46,7 +46,7 @@ export function Timeline({ running }: { running: Running }): JSX.Element {
       stop();
       clearInterval(timer);
     };
-  }, [api, seconds, counts, range]);
+  }, [api, running, seconds, counts, range]);
   const { from, to } = range.value;
   const time = store.time.value;
   return (
@@ -79,7 +79,7 @@ export function Timeline({ running }: { running: Running }): JSX.Element {
           value={Math.min(to, time ?? to)}
           onInput={(event) => {
             const chosen = Number(event.currentTarget.value);
-            if (chosen >= Math.min(to, Date.now())) running.player.live();
+            if (chosen >= Math.min(to, running.now())) running.player.live();
             else void running.player.jump(chosen);
           }}
         />
