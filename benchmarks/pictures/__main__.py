@@ -2,9 +2,9 @@
 
     python -m benchmarks.pictures
 
-Those of speed show what is in build/bench/relate.json, match.json and simplify.json. `make pictures` takes the
-screenshot of a report, `python -m benchmarks.pictures.notebooks` those of notebooks. docs/images/message_flow.svg is
-drawn by hand.
+Those of speed show what is in build/bench/relate.json, match.json and simplify.json. `make pictures` takes screenshots
+of a report and of the live map, `python -m benchmarks.pictures.notebooks` those of notebooks.
+docs/images/message_flow.svg is drawn by hand.
 """
 
 import argparse

@@ -144,10 +144,10 @@ def _follow(shown: LiveMap, client: Client, shoot: Shoot) -> None:
     panel = shown.panel("Tracks")
     for step in range(4):
         client.publish({"bus": "b7", "at": {"type": "Point", "coordinates": [11.295 + 0.006 * step, 43.307]}})
-    log = panel.get_by_role("log")
-    expect(log.locator("li").first).to_contain_text("b7 entered depot")
+    log = panel.get_by_role("list", name="Enters and leaves")
+    expect(log.get_by_role("listitem").first).to_contain_text("b7 entered depot")
     shoot("enter", "Tracked objects: bus b7 enters the depot ...", page)
     for step in range(1, 4):
         client.publish({"bus": "b7", "at": {"type": "Point", "coordinates": [11.313 + 0.006 * step, 43.307]}})
-    expect(log.locator("li").first).to_contain_text("b7 left depot")
+    expect(log.get_by_role("listitem").first).to_contain_text("b7 left depot")
     shoot("leave", "... and leaves it, told once each, not at every position", page)

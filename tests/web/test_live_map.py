@@ -184,12 +184,12 @@ def test_tracked_objects_enter_and_leave(live, client):
     panel = live.panel("Tracks")
     client.publish(point(OUTSIDE, bus="b7"))
     client.publish(point(INSIDE, bus="b7"))
-    log = panel.get_by_role("log")
-    expect(log.locator("li").first).to_contain_text("b7")
-    expect(log.locator("li").first).to_contain_text("depot")
+    log = panel.get_by_role("list", name="Enters and leaves")
+    expect(log.get_by_role("listitem").first).to_contain_text("b7")
+    expect(log.get_by_role("listitem").first).to_contain_text("depot")
     expect(panel.get_by_role("button", name="b7 inside depot")).to_be_visible()
     client.publish(point(OUTSIDE, bus="b7"))
-    expect(log.locator("li")).to_have_count(2)
+    expect(log.get_by_role("listitem")).to_have_count(2)
     expect(panel.get_by_role("button", name="b7 outside of all")).to_be_visible()
 
 

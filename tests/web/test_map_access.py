@@ -209,7 +209,7 @@ def test_the_demonstration_is_alive_soon(chromium, tmp_path, record_property):
             record_property("seconds until the first match is shown", round(seconds, 1))
             print(f"the demonstration is alive after {seconds:.1f} s")
             panel = shown.panel("Tracks")
-            expect(panel.get_by_role("log").locator("li").first).to_be_visible()
+            expect(panel.get_by_role("list", name="Enters and leaves").get_by_role("listitem").first).to_be_visible()
         seen.check()
     finally:
         server.stop()

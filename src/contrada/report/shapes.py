@@ -7,8 +7,6 @@ steps from vertex to vertex, of which the first starts at x, y. The closing vert
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -64,10 +62,12 @@ class Drawing:
         boxes = shapely.bounds(shapes) if len(shapes) else np.empty((0, 4))
         digits = None if self.crs is None else DEGREE_DIGITS
         kinds = shapely.get_type_id(shapes)
-        texts = [
-            "null" if kind < 0 else _point_text(box, digits) if kind == 0 else _region_text(shape, box, digits)
-            for shape, kind, box in zip(shapes, kinds.tolist(), boxes.tolist(), strict=True)
-        ]
+        regions = np.flatnonzero(kinds > 0)
+        texts = ["null"] * len(shapes)
+        for row in np.flatnonzero(kinds == 0).tolist():
+            texts[row] = _point_text(boxes[row].tolist(), digits)
+        for row, text in zip(regions.tolist(), _region_texts(shapes[regions], boxes[regions], digits), strict=True):
+            texts[row] = text
         return texts, boxes
 
 
@@ -76,23 +76,37 @@ def _point_text(box: list[float], digits: int | None) -> str:
     return f"[{x!r},{y!r}]"
 
 
-def _region_text(shape: Any, box: list[float], digits: int | None) -> str:
-    """Return the text of a region; its step is the largest power of ten with STEPS steps along the longer side."""
-    size = max(box[2] - box[0], box[3] - box[1])
-    place = math.floor(math.log10(size / STEPS)) if size > 0 else 0
-    step = 10.0 ** (place if digits is None else max(place, -digits))
-    rings = [[shapely.get_coordinates(ring) for ring in shapely.get_rings(part)] for part in shapely.get_parts(shape)]
-    first = rings[0][0][0]
-    x, y = (float(np.round(value / step) * step) for value in first)
-    x, y = float(f"{x:.15g}"), float(f"{y:.15g}")  # without the last bits, which rounding leaves
-    parts = [[_ring(xy, x, y, step) for xy in part] for part in rings]
-    return f"[{x!r},{y!r},{step!r},{json.dumps(parts, separators=(',', ':'))}]"
-
-
-def _ring(xy: NDArray[np.float64], x: float, y: float, step: float) -> list[int]:
-    placed = np.round((xy[:-1] - (x, y)) / step).astype(np.int64)
-    deltas: list[int] = np.diff(placed, axis=0, prepend=np.zeros((1, 2), np.int64)).ravel().tolist()
-    return deltas
+def _region_texts(shapes: NDArray[np.object_], boxes: NDArray[np.float64], digits: int | None) -> list[str]:
+    """Return the texts of regions; a step is the largest power of ten with STEPS steps along the longer side."""
+    if not len(shapes):
+        return []
+    parts, owners = shapely.get_parts(shapes, return_index=True)
+    rings, part_of_ring = shapely.get_rings(parts, return_index=True)
+    xy, ring_of_vertex = shapely.get_coordinates(rings, return_index=True)
+    starts = np.flatnonzero(np.diff(ring_of_vertex, prepend=-1))
+    sizes = np.maximum(boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1])
+    places = np.floor(np.log10(np.maximum(sizes, np.finfo(float).tiny) / STEPS))
+    exponents = (places if digits is None else np.maximum(places, -digits)).astype(np.int64)
+    steps = np.array([float(f"1e{exponent}") for exponent in exponents.tolist()])  # NumPy's powers are not exact
+    owner_of_vertex = owners[part_of_ring[ring_of_vertex]]
+    firsts = xy[np.flatnonzero(np.diff(owner_of_vertex, prepend=-1))]
+    # Fifteen digits: without the last bits, which the product of whole numbers and a step has too many of.
+    origins = [[float(f"{value:.15g}") for value in row] for row in np.round(firsts / steps[:, None]) * steps[:, None]]
+    placed = np.round((xy - np.array(origins)[owner_of_vertex]) / steps[owner_of_vertex, None]).astype(np.int64)
+    deltas = np.diff(placed, axis=0, prepend=np.zeros((1, 2), np.int64))
+    deltas[starts] = placed[starts]
+    ends = np.append(starts[1:], len(xy)) - 1  # without the closing vertex
+    numbers = deltas.tolist()
+    of_parts: list[list[str]] = [[] for _ in parts]
+    for part, start, end in zip(part_of_ring.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        of_parts[part].append("[" + ",".join(f"{dx},{dy}" for dx, dy in numbers[start:end]) + "]")
+    of_regions: list[list[str]] = [[] for _ in shapes]
+    for owner, texts in zip(owners.tolist(), of_parts, strict=True):
+        of_regions[owner].append("[" + ",".join(texts) + "]")
+    return [
+        f"[{x!r},{y!r},{step!r},[{','.join(texts)}]]"
+        for (x, y), step, texts in zip(origins, steps.tolist(), of_regions, strict=True)
+    ]
 
 
 def several(texts: Iterable[str]) -> str:

@@ -107,8 +107,10 @@ export class Api {
     return this.#get(`subscriptions/${encodeURIComponent(key)}`);
   }
 
-  putSubscription(key: string, request: SubscriptionRequest): Promise<Subscription> {
-    return this.#send("PUT", `subscriptions/${encodeURIComponent(key)}`, request);
+  /** Put a subscription. A new one is refused with 412 if the key is in use. */
+  putSubscription(key: string, request: SubscriptionRequest, isNew: boolean): Promise<Subscription> {
+    const headers = { "Content-Type": "application/json", ...(isNew ? { "If-None-Match": "*" } : {}) };
+    return this.#request("PUT", `subscriptions/${encodeURIComponent(key)}`, headers, JSON.stringify(request));
   }
 
   pauseSubscription(key: string, paused: boolean): Promise<Subscription> {

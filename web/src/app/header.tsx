@@ -12,10 +12,11 @@ interface HeaderProps {
   running: Running | null;
   canSignOut: boolean;
   onSignOut: () => void;
+  onSignIn: () => void;
   onHelp: () => void;
 }
 
-export function Header({ settings, running, canSignOut, onSignOut, onHelp }: HeaderProps): JSX.Element {
+export function Header({ settings, running, canSignOut, onSignOut, onSignIn, onHelp }: HeaderProps): JSX.Element {
   const isOpen = useSignal(false);
   return (
     <header class="header">
@@ -39,7 +40,11 @@ export function Header({ settings, running, canSignOut, onSignOut, onHelp }: Hea
         </div>
         <HeaderButton label={`Theme: ${themeChoice.value}`} icon="theme" onClick={() => { nextTheme(); }} />
         <HeaderButton label="Help and shortcuts" icon="help" onClick={onHelp} />
-        {canSignOut && <HeaderButton label="Sign out" icon="exit" onClick={onSignOut} />}
+        {canSignOut ? (
+          <HeaderButton label="Sign out" icon="exit" onClick={onSignOut} />
+        ) : (
+          <HeaderButton label="Sign in" icon="enter" onClick={onSignIn} />
+        )}
       </div>
     </header>
   );
@@ -47,7 +52,7 @@ export function Header({ settings, running, canSignOut, onSignOut, onHelp }: Hea
 
 function HeaderButton(props: {
   label: string;
-  icon: "fit" | "layers" | "theme" | "help" | "exit";
+  icon: "fit" | "layers" | "theme" | "help" | "exit" | "enter";
   expanded?: boolean;
   onClick: () => void;
   children?: ComponentChildren;

@@ -6,6 +6,7 @@ const PATHS = {
   theme: "M10 3a7 7 0 1 0 0 14zM10 3a7 7 0 0 1 0 14",
   help: "M7.5 7.5a2.5 2.5 0 1 1 3.6 2.2c-.8.5-1.1.9-1.1 1.8M10 14.6v.2",
   exit: "M8 3H4v14h4M9 10h8M14 7l3 3-3 3",
+  enter: "M12 3h4v14h-4M3 10h8M8 7l3 3-3 3",
   fit: "M3 7V3h4M13 3h4v4M17 13v4h-4M7 17H3v-4",
   play: "M6 4v12l10-6z",
   pause: "M7 4v12M13 4v12",

@@ -30,7 +30,8 @@ async function signIn(candidate: string | null): Promise<MapSettings> {
 
 function showMap(settings: MapSettings): void {
   document.title = settings.title;
-  render(<Shell api={api} settings={settings} canSignOut={key !== null} onSignOut={signOut} />, host);
+  const askForKey = () => { showLogin(null); };
+  render(<Shell api={api} settings={settings} canSignOut={key !== null} onSignOut={signOut} onSignIn={askForKey} />, host);
 }
 
 function showLogin(message: string | null): void {

@@ -23,6 +23,7 @@ interface ShellProps {
   settings: MapSettings;
   canSignOut: boolean;
   onSignOut: () => void;
+  onSignIn: () => void;
 }
 
 const NOTICE_MILLISECONDS = 6000;
@@ -77,6 +78,7 @@ export function Shell(props: ShellProps): JSX.Element {
         running={running}
         canSignOut={props.canSignOut}
         onSignOut={props.onSignOut}
+        onSignIn={props.onSignIn}
         onHelp={() => { isHelpOpen.value = true; }}
       />
       <main class="stage">

@@ -130,7 +130,10 @@ const TRIAL: TrialAnswer = {
 };
 
 function subscriptions(known: Subscription[] = []) {
-  const putSubscription = vi.fn((key: string, request: SubscriptionRequest) => Promise.resolve({ ...STORED, ...request, key } as Subscription));
+  const putSubscription = vi.fn((key: string, request: SubscriptionRequest, isNew: boolean) => {
+    if (isNew && known.some((one) => one.key === key)) return Promise.reject(new ApiError("the key is in use", 412));
+    return Promise.resolve({ ...STORED, ...request, key } as Subscription);
+  });
   const dryRun = vi.fn((_: TrialRequest) => Promise.resolve(TRIAL));
   const storedSubscription = vi.fn((key: string) => {
     const found = known.find((one) => one.key === key);
@@ -164,7 +167,7 @@ describe("a subscription", () => {
     model.change({ key: " floods ", subscriber: "ann", ttl: "60" });
     model.filter.setForm(GOOD);
     expect(await model.subscribe()).toBe("floods");
-    expect(putSubscription).toHaveBeenCalledWith("floods", { subscriber: "ann", filter: model.filter.text.value, ttl: 60 });
+    expect(putSubscription).toHaveBeenCalledWith("floods", { subscriber: "ann", filter: model.filter.text.value, ttl: 60 }, true);
   });
 
   it("asks before it replaces another one", async () => {
@@ -173,8 +176,9 @@ describe("a subscription", () => {
     await model.filter.load("severity >= 3");
     expect(await model.subscribe()).toBeNull();
     expect(model.inUse.value).toBe("depot");
-    expect(putSubscription).not.toHaveBeenCalled();
     expect(await model.subscribe(true)).toBe("depot");
+    expect(model.inUse.value).toBeNull();
+    expect(putSubscription.mock.calls.map(([, , isNew]) => isNew)).toEqual([true, false]);
   });
 
   it("keeps what the form does not show when it is changed", async () => {
@@ -191,7 +195,7 @@ describe("a subscription", () => {
       expires: "2030-01-01T00:00:00Z",
       paused: true,
       late: "arrival",
-    });
+    }, false);
   });
 
   it("needs an attribute and an event to track objects", async () => {

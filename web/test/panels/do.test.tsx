@@ -25,7 +25,6 @@ function filter(request: FilterRequest): Promise<FilterAnswer> {
 
 function open(settings = {}) {
   const putSubscription = vi.fn((key: string) => Promise.resolve({ key }));
-  const storedSubscription = vi.fn(() => Promise.reject(new ApiError("no", 404)));
   const dryRun = vi.fn(() =>
     Promise.resolve({
       count: 2,
@@ -38,7 +37,7 @@ function open(settings = {}) {
     }),
   );
   const publishBody = vi.fn(() => Promise.resolve({ sequence: 12 }));
-  const made = page({ filter: vi.fn(filter), putSubscription, storedSubscription, dryRun, publishBody }, settings);
+  const made = page({ filter: vi.fn(filter), putSubscription, dryRun, publishBody }, settings);
   made.context.store.panel.value = "do";
   render(<DoPanel context={made.context} />);
   return { ...made, putSubscription, dryRun, publishBody };
@@ -65,7 +64,7 @@ describe("subscribing by keyboard", () => {
     await user.type(screen.getByLabelText("Key"), "zone");
     await user.type(screen.getByLabelText("Subscriber"), "ann{Enter}");
     await waitFor(() => {
-      expect(putSubscription).toHaveBeenCalledWith("zone", { subscriber: "ann", filter: "S_WITHIN(geometry, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))" });
+      expect(putSubscription).toHaveBeenCalledWith("zone", { subscriber: "ann", filter: "S_WITHIN(geometry, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))" }, true);
     });
     await waitFor(() => { expect(context.store.selection.value).toEqual({ kind: "subscription", key: "zone" }); });
     expect(announced).toContain("Subscribed: zone.");

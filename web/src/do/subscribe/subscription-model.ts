@@ -53,6 +53,8 @@ export function newFields(): SubscriptionFields {
 export const TRIED_MILLISECONDS = 3_600_000;
 export const MOST_SHOWN = 1_000;
 
+const KEY_IN_USE = 412; // the status of a new subscription whose key another one has
+
 type SubscriptionApi = Pick<Api, "filter" | "putSubscription" | "dryRun" | "storedSubscription">;
 
 export class SubscriptionModel {
@@ -128,25 +130,18 @@ export class SubscriptionModel {
     }
     return this.attempt("saving", async () => {
       if (!(await this.filter.isReady())) return null;
-      if (!replace && key !== this.editing.value && (await this.isInUse(key))) {
+      const isEdited = key === this.editing.value;
+      const request = { ...(isEdited ? this.kept : {}), ...requestOf(fields, this.filter.text.value) };
+      try {
+        await this.api.putSubscription(key, request, !replace && !isEdited);
+      } catch (error) {
+        if (!(error instanceof ApiError && error.status === KEY_IN_USE)) throw error;
         this.inUse.value = key;
         return null;
       }
-      const kept = key === this.editing.value ? this.kept : {};
-      await this.api.putSubscription(key, { ...kept, ...requestOf(fields, this.filter.text.value) });
       this.inUse.value = null;
       return key;
     });
-  }
-
-  private async isInUse(key: string): Promise<boolean> {
-    try {
-      await this.api.storedSubscription(key);
-      return true;
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return false;
-      throw error;
-    }
   }
 
   private async attempt<T>(busy: "trying" | "saving" | null, work: () => Promise<T>): Promise<T | null> {
