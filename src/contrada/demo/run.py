@@ -52,7 +52,6 @@ class Demo:
         """Generate or find data, ingest, compile, match, write and report; then print a summary."""
         from rich.console import Console
 
-        built_page()  # the report ends the run: fail now rather than then if the page was never built
         self.console = Console(stderr=True)
         self._take_output()
         # What the matching of other data needs depends on its filters, and is compiled when it is needed.
@@ -63,6 +62,7 @@ class Demo:
                     shutil.rmtree(self.output / "data", ignore_errors=True)
                     write_district(self.output / "data", seed=seed, scale=scale)
             inputs = inputs_in(self.data or self.output / "data")
+            built_page()  # the report ends the run: fail now rather than then if the page was never built
             with self.stage("start Spark"):
                 spark = start(self.master)
             try:

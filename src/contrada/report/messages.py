@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from contrada.report.columns import GEOMETRY, MAX_VALUE_LENGTH, first_column, shown_attributes, text_column, wkb_column
 from contrada.report.numbers import CountedTables, persisted
 from contrada.report.relating import UNKNOWN, located, relations_of
-from contrada.report.shapes import Drawing
+from contrada.report.shapes import ShapeEncoder
 from contrada.report.text import json_text
 from contrada.spark_names import quoted
 
@@ -32,7 +32,7 @@ BLOCKS = "items string, details string, counts string, box array<double>"
 MESSAGE, MATCH = 0, 1  # kinds of rows; a message sorts before its matches
 
 
-class Line(NamedTuple):
+class MessageLine(NamedTuple):
     """One message: its line in the list, its line of details, and the number of its matches (-1: rejected)."""
 
     item: str
@@ -42,7 +42,9 @@ class Line(NamedTuple):
 
 
 @contextmanager
-def message_blocks(kept: CountedTables, subscriptions: DataFrame, drawing: Drawing, total: int) -> Iterator[DataFrame]:
+def message_blocks(
+    kept: CountedTables, subscriptions: DataFrame, encoder: ShapeEncoder, total: int
+) -> Iterator[DataFrame]:
     """Return blocks of consecutive messages (BLOCKS): lines of the list and of details, and numbers of matches.
 
     `total` is about the number of messages and matches together. The blocks are on the disks of the workers within the
@@ -53,7 +55,7 @@ def message_blocks(kept: CountedTables, subscriptions: DataFrame, drawing: Drawi
     columns = [f"value{k}" for k in range(len(names))]
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _blocks(_lines(batches, columns, drawing))
+        return _blocks(_lines(batches, columns, encoder))
 
     with persisted(_numbered_messages(kept, names)) as messages:
         rows = _rows(kept, messages, subscriptions)
@@ -119,7 +121,7 @@ class _Open:
         self.subscriptions: list[NDArray[np.int64]] = []
         self.codes: list[NDArray[np.uint8]] = []
 
-    def line(self) -> Line:
+    def line(self) -> MessageLine:
         """Return the finished line; a subscription that matched more than once is listed once."""
         numbers = np.concatenate(self.subscriptions) if self.subscriptions else np.empty(0, np.int64)
         codes = np.concatenate(self.codes) if self.codes else np.empty(0, np.uint8)
@@ -130,10 +132,10 @@ class _Open:
         listed = ",".join(map(str, steps[keep].tolist()))
         refused = "" if self.reason is None else "," + json_text(self.reason)
         detail = f'[{self.shape},[{listed}],"{letters}"{refused}]'
-        return Line(self.item, detail, -1 if self.reason is not None else len(letters), self.box)
+        return MessageLine(self.item, detail, -1 if self.reason is not None else len(letters), self.box)
 
 
-def _lines(batches: Iterator[pa.RecordBatch], columns: list[str], drawing: Drawing) -> Iterator[Line]:
+def _lines(batches: Iterator[pa.RecordBatch], columns: list[str], encoder: ShapeEncoder) -> Iterator[MessageLine]:
     """Return the lines of messages; the rows of a batch are messages, each before its matches."""
     current: _Open | None = None
     carried: Any = None  # the WKB of the message whose matches the batch begins with
@@ -149,7 +151,7 @@ def _lines(batches: Iterator[pa.RecordBatch], columns: list[str], drawing: Drawi
         numbers = batch.column("subscription").to_numpy(zero_copy_only=False)[matches].astype(np.int64)
         ends = np.searchsorted(owners, np.arange(len(starts) + 2))
         _add(current, numbers[: ends[1]], codes[: ends[1]])
-        opened = _opened(batch.filter(pa.array(is_message)), own, columns, drawing)
+        opened = _opened(batch.filter(pa.array(is_message)), own, columns, encoder)
         for place, message in enumerate(opened, start=1):
             if current is not None:
                 yield current.line()
@@ -166,16 +168,16 @@ def _add(message: _Open | None, numbers: NDArray[np.int64], codes: NDArray[np.ui
         message.codes.append(codes)
 
 
-def _opened(batch: pa.RecordBatch, wkb: Any, columns: list[str], drawing: Drawing) -> Iterator[_Open]:
-    shapes, boxes = drawing.encode(wkb)
+def _opened(batch: pa.RecordBatch, wkb: Any, columns: list[str], encoder: ShapeEncoder) -> Iterator[_Open]:
+    shapes, boxes = encoder.encode(wkb)
     told = [batch.column(name).to_pylist() for name in ("name", "time", *columns)]
     for shape, box, reason, *values in zip(shapes, boxes, batch.column("reason").to_pylist(), *told, strict=True):
         yield _Open(json_text(values), shape, box, reason)
 
 
-def _blocks(lines: Iterator[Line]) -> Iterator[pa.RecordBatch]:
+def _blocks(lines: Iterator[MessageLine]) -> Iterator[pa.RecordBatch]:
     """Return blocks of lines; a block ends after MESSAGES_PER_BLOCK messages or MATCHES_PER_BLOCK matches."""
-    block: list[Line] = []
+    block: list[MessageLine] = []
     matches = 0
     for line in lines:
         block.append(line)
@@ -187,7 +189,7 @@ def _blocks(lines: Iterator[Line]) -> Iterator[pa.RecordBatch]:
         yield _block(block)
 
 
-def _block(lines: list[Line]) -> pa.RecordBatch:
+def _block(lines: list[MessageLine]) -> pa.RecordBatch:
     items, details, counts, boxes = zip(*lines, strict=True)
     texts = "\n".join(items), "\n".join(details), "\n".join(map(str, counts))
     corners = np.array(boxes)

@@ -185,18 +185,20 @@ def _busy(numbers: Numbers) -> str:
             cells.insert(1, f"<td>{escape(busy.subscriber)}</td>")
             cells.append(f"<td><code>{escape(_cut(without_coordinates(busy.filter)))}</code></td>")
         rows.append("".join(cells))
-    return _table(names, rows)
+    return _table("The busiest", names, rows)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_FILTER_LENGTH else text[: MAX_SHOWN_FILTER_LENGTH - 1] + "…"
 
 
-def _table(names: Sequence[str], rows: Iterable[str]) -> str:
+def _table(label: str, names: Sequence[str], rows: Iterable[str]) -> str:
+    """Return a table that scrolls sideways by itself, also by keys."""
     kinds = dict.fromkeys(("Matches", "Rows"), ' class="number"')
     heads = "".join(f'<th scope="col"{kinds.get(name, "")}>{name}</th>' for name in names)
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+    scroll = f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
+    return f"{scroll}<table><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
 
 
 def _aside(numbers: Numbers) -> str:
@@ -206,14 +208,14 @@ def _aside(numbers: Numbers) -> str:
         ("Subscriptions that were set aside when compiled", numbers.set_aside, ""),
     ]
     parts = [
-        f"<h3>{title}: {count(reasons.rows)}</h3>\n{_reasons(reasons, noun)}"
+        f"<h3>{title}: {count(reasons.rows)}</h3>\n{_reasons(title, reasons, noun)}"
         for title, reasons, noun in kinds
         if reasons is not None
     ]
     return '<div class="aside">' + "\n".join(parts) + "</div>"
 
 
-def _reasons(reasons: Reasons, noun: str) -> str:
+def _reasons(label: str, reasons: Reasons, noun: str) -> str:
     if not reasons.rows:
         return '<p class="nothing">None.</p>'
     rows = []
@@ -227,7 +229,7 @@ def _reasons(reasons: Reasons, noun: str) -> str:
         )
     rest = reasons.kinds - len(reasons.listed)
     more = f'<p class="note">{counted(rest, "other kind")} of reasons not listed.</p>' if rest > 0 else ""
-    return _table(["Rows", "Reason", "Examples"], rows) + more
+    return _table(label, ["Rows", "Reason", "Examples"], rows) + more
 
 
 def _made(making: Making) -> str:

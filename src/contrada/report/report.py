@@ -21,7 +21,7 @@ from contrada.report.columns import GEOMETRY, TIME, TITLE, crs_of_column, first_
 from contrada.report.messages import message_blocks
 from contrada.report.numbers import CountedTables, Numbers, RunTables, counted, numbers_of
 from contrada.report.page import Making, body
-from contrada.report.shapes import Drawing
+from contrada.report.shapes import ShapeEncoder
 from contrada.report.subscriptions import Box, numbered_subscriptions, overview_lines
 from contrada.report.template import built_page, fill_page
 from contrada.report.text import json_text
@@ -91,7 +91,7 @@ def report_and_numbers(
                 f"{name} needs column {', '.join(sorted(missing))}; columns: {', '.join(table.columns)}"
             )
     built = built_page()  # before the work, since it fails if the page was never built
-    drawing = Drawing(_common_crs(tables, crs))
+    encoder = ShapeEncoder(_common_crs(tables, crs))
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     stages = dict(seconds) if isinstance(seconds, Mapping) else {} if seconds is None else {"": float(seconds)}
@@ -99,9 +99,9 @@ def report_and_numbers(
     making = Making(title, _versions(tables.messages), _finished(), plan, stages, credits)
     with counted(tables, first_column(tables.messages, *TIME)) as kept, ChunkFolder(_data_folder(target)) as folder:
         numbers = numbers_of(kept)
-        drawn, box = _write_chunks(kept, drawing, folder, numbers.messages + numbers.matches)
+        drawn, box = _write_chunks(kept, encoder, folder, numbers.messages + numbers.matches)
         embedded = folder.embedded(max_embedded_bytes)
-        header = _header(kept, drawing, folder, box, None if embedded is not None else f"{folder.folder.name}/")
+        header = _header(kept, encoder, folder, box, None if embedded is not None else f"{folder.folder.name}/")
         if embedded is None:
             folder.keep()
         else:
@@ -121,15 +121,17 @@ def _common_crs(tables: RunTables, crs: Any) -> Crs | None:
     return Crs.of(crs) if crs is not None else next((found for found in named if found is not None), None)
 
 
-def _write_chunks(kept: CountedTables, drawing: Drawing, folder: ChunkFolder, total: int) -> tuple[int, Box | None]:
+def _write_chunks(
+    kept: CountedTables, encoder: ShapeEncoder, folder: ChunkFolder, total: int
+) -> tuple[int, Box | None]:
     """Write all chunks; return the number of regions in the overview, and the box of all messages."""
-    with numbered_subscriptions(kept, drawing) as subscriptions:
+    with numbered_subscriptions(kept, encoder) as subscriptions:
         lines = subscriptions.orderBy("number").select("line")
         with closing(folder.writer("subscriptions", ITEMS_PER_CHUNK, SUBSCRIPTION_CHUNK_BYTES)) as writer:
             writer.add(row["line"] for row in lines.toLocalIterator())
-        with message_blocks(kept, subscriptions, drawing, total) as blocks:
+        with message_blocks(kept, subscriptions, encoder, total) as blocks:
             box = _write_messages(blocks, folder)
-    overview = overview_lines(kept, drawing)
+    overview = overview_lines(kept, encoder)
     with closing(folder.writer("overview", ITEMS_PER_CHUNK)) as writer:
         writer.add(overview)
     return len(overview), box
@@ -157,14 +159,14 @@ def _union(a: Box | None, b: Box) -> Box:
     return b if a is None else (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
 
 
-def _header(kept: CountedTables, drawing: Drawing, folder: ChunkFolder, box: Box | None, files: str | None) -> str:
+def _header(kept: CountedTables, encoder: ShapeEncoder, folder: ChunkFolder, box: Box | None, files: str | None) -> str:
     """Return the JSON that tells the script of the page where which data is."""
     names = shown_attributes(kept.run.messages)
     title = first_column(kept.run.messages, *TITLE)
     return json_text(
         {
             "format": FORMAT,
-            "plain": drawing.crs is None,
+            "plain": encoder.crs is None,
             "bounds": box,
             "files": files,
             "starts": folder.starts,

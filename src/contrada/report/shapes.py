@@ -24,7 +24,7 @@ MAX_SIZE = 1e120  # of a coordinate, as regions have
 DEGREE_DIGITS = 7  # decimals of longitudes and latitudes: about a centimetre
 
 
-class Drawing:
+class ShapeEncoder:
     """Encode geometry of one CRS: as longitude and latitude, or unchanged if the CRS is unknown."""
 
     def __init__(self, crs: str | None, max_vertices: int = MAX_VERTICES) -> None:
@@ -52,7 +52,7 @@ class Drawing:
         """Return the JSON text of each geometry (of Arrow WKB), "null" where there is none, and the boxes (n, 4).
 
         >>> wkb = pa.array(shapely.to_wkb([shapely.box(1, 2, 3, 6), shapely.Point(1.5, 2), None]))
-        >>> texts, boxes = Drawing(None).encode(wkb)
+        >>> texts, boxes = ShapeEncoder(None).encode(wkb)
         >>> texts
         ['[3.0,2.0,1e-05,[[[0,0,0,400000,-200000,0,0,-400000]]]]', '[1.5,2.0]', 'null']
         >>> boxes[0].tolist()

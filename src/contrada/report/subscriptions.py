@@ -20,7 +20,7 @@ from contrada.errors import ContradaError
 from contrada.geometry import Point, Region
 from contrada.report.columns import GEOMETRY, MAX_VALUE_LENGTH, first_column, wkb_column
 from contrada.report.numbers import CountedTables, persisted
-from contrada.report.shapes import Drawing, several, z_order
+from contrada.report.shapes import ShapeEncoder, several, z_order
 from contrada.report.text import json_text, without_coordinates
 
 MAX_REGIONS_PER_SUBSCRIBER = 100  # drawn for one subscriber, if the matches have no keys
@@ -32,7 +32,7 @@ PREPARED = "unit string, subscriber string, matches long, wkb binary, line strin
 
 
 @contextmanager
-def numbered_subscriptions(kept: CountedTables, drawing: Drawing) -> Iterator[DataFrame]:
+def numbered_subscriptions(kept: CountedTables, encoder: ShapeEncoder) -> Iterator[DataFrame]:
     """Return the subscriptions that matched: number, unit, subscriber, wkb and line; persisted within the context.
 
     They are numbered from 0 in Z-order. `wkb` is exact, and null if a unit has not exactly one region.
@@ -46,7 +46,7 @@ def numbered_subscriptions(kept: CountedTables, drawing: Drawing) -> Iterator[Da
     if has_subscriber:
         both = both & F.col("subscriber").eqNullSafe(F.col("_subscriber"))
     joined = matched.join(known, both, "left").select("unit", "subscriber", "matches", "shapes")
-    with persisted(joined.mapInArrow(_preparer(drawing), PREPARED)) as prepared:
+    with persisted(joined.mapInArrow(_preparer(encoder), PREPARED)) as prepared:
         box = prepared.agg(F.min("x"), F.min("y"), F.max("x"), F.max("y")).first()
         corners: Any = tuple(box) if box is not None and box[0] is not None else (0.0, 0.0, 1.0, 1.0)
         ordered = prepared.mapInArrow(_placer(corners), PREPARED.replace("x double, y double", "place long"))
@@ -72,7 +72,7 @@ def _shape(table: DataFrame) -> Column:
     return F.struct(wkb_column(table, first_column(table, *GEOMETRY)), asked.cast("string").alias("filter"))
 
 
-def overview_lines(kept: CountedTables, drawing: Drawing, most: int = MAX_OVERVIEW) -> list[str]:
+def overview_lines(kept: CountedTables, encoder: ShapeEncoder, most: int = MAX_OVERVIEW) -> list[str]:
     """Return lines of subscriptions, matched or not, for the map without a chosen message: those of least hash."""
     table, unit = kept.run.subscriptions, kept.unit
     if unit not in table.columns:
@@ -86,29 +86,29 @@ def overview_lines(kept: CountedTables, drawing: Drawing, most: int = MAX_OVERVI
     counts = kept.units.withColumnRenamed("unit", "_unit")
     counted = some.join(F.broadcast(counts), F.col("unit").eqNullSafe(F.col("_unit")), "left")
     chosen = counted.select("unit", "subscriber", F.coalesce("matches", F.lit(0)).alias("matches"), "shapes")
-    small = Drawing(drawing.crs, OVERVIEW_VERTICES)
+    small = ShapeEncoder(encoder.crs, OVERVIEW_VERTICES)
     found = chosen.mapInArrow(_preparer(small), PREPARED).where("x IS NOT NULL").select("line").collect()
     return sorted(row["line"] for row in found)
 
 
-def _preparer(drawing: Drawing) -> Any:
+def _preparer(encoder: ShapeEncoder) -> Any:
     """Return the work of a task: rows of unit, subscriber, matches and shapes become rows of PREPARED."""
 
     def prepare(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _prepared(batch, drawing)
+            yield _prepared(batch, encoder)
 
     return prepare
 
 
-def _prepared(batch: pa.RecordBatch, drawing: Drawing) -> pa.RecordBatch:
+def _prepared(batch: pa.RecordBatch, encoder: ShapeEncoder) -> pa.RecordBatch:
     rows, filters, regions = [], [], []
     for row, shapes in enumerate(batch.column("shapes").to_pylist()):
         for shape in shapes or ():
             rows.append(row)
             filters.append(shape["filter"])
             regions.append(region_of_filter(shape["filter"]) if shape["wkb"] is None else shape["wkb"])
-    texts, boxes = drawing.encode(pa.array(regions, pa.binary()))
+    texts, boxes = encoder.encode(pa.array(regions, pa.binary()))
     units, owners, counts = (batch.column(name).to_pylist() for name in ("unit", "subscriber", "matches"))
     of_row: list[list[int]] = [[] for _ in units]
     for place, row in enumerate(rows):

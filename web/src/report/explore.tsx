@@ -29,7 +29,7 @@ export function Explore({ header, chunks }: { header: Header; chunks: Chunks }):
   const counts = useCounts(chunks, fail);
   const overview = useOverview(chunks, fail);
   const { host, map } = useReportMap(header, overview, fail);
-  const [chosen, choose] = useChosen(header, chunks, map, fail);
+  const [row, chosen, choose] = useChosen(header, chunks, map, fail);
   const [region, setRegion] = useState<SubscriptionLine | null>(null);
   const [pointed, setPointed] = useState<number | null>(null);
 
@@ -47,7 +47,7 @@ export function Explore({ header, chunks }: { header: Header; chunks: Chunks }):
   return (
     <div class="explore" data-testid="explore" data-ready={map !== null && counts !== null}>
       {counts !== null && (
-        <Messages header={header} chunks={chunks} counts={counts} chosen={chosen?.row ?? null} onChoose={choose} fail={fail} />
+        <Messages header={header} chunks={chunks} counts={counts} chosen={row} onChoose={choose} fail={fail} />
       )}
       <div class={`explore-map${chosen === null ? "" : " has-details"}`}>
         <div class="map-host" ref={host} data-testid="map" />
@@ -103,13 +103,16 @@ function useOverview(chunks: Chunks, fail: (error: unknown) => void): Subscripti
   return lines;
 }
 
-/** The chosen message, drawn; its row is in the address of the page, so that a link can lead to it. */
+/**
+ * The row of the chosen message, and the message once it is loaded and drawn. The row is in the address of the page, so
+ * that a link can lead to it.
+ */
 function useChosen(
   header: Header,
   chunks: Chunks,
   map: ReportMap | null,
   fail: (error: unknown) => void,
-): [Chosen | null, (row: number | null) => void] {
+): [number | null, Chosen | null, (row: number | null) => void] {
   const [row, setRow] = useState<number | null>(() => rowOfAddress(chunks.count("items")));
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const latest = useRef<number | null>(null);
@@ -140,7 +143,7 @@ function useChosen(
     };
     load().catch(fail);
   }, [row, map, chunks, header, fail]);
-  return [chosen, setRow];
+  return [row, chosen, setRow];
 }
 
 function rowOfAddress(count: number): number | null {

@@ -50,9 +50,16 @@ export async function findMessages(
   } else {
     const total = chunks.chunks("items");
     let shown = performance.now();
-    for (let chunk = 0; chunk < total; chunk++) {
+    const load = (chunk: number) => {
+      const loading = chunks.chunk("items", chunk);
+      loading.catch(() => undefined); // a search that was given up does not wait for the next chunk
+      return loading;
+    };
+    let next = total > 0 ? load(0) : null;
+    for (let chunk = 0; next !== null; chunk++) {
       const first = chunks.first("items", chunk);
-      const lines = await chunks.chunk("items", chunk);
+      const lines: ItemLine[] = await next;
+      next = chunk + 1 < total ? load(chunk + 1) : null; // comes while this one is searched
       if (!isCurrent()) return null;
       lines.forEach((line, place) => {
         const row = first + place;
