@@ -320,6 +320,7 @@ def test_settings_tell_where_everything_is(tmp_path):
             wrong = await get(here, "settings", key="wrong")
             assert wrong["needs_key"] is True
         async with site(tmp_path) as here:
+            assert (await get(here, "settings"))["bounds"] is None  # which is not kept
             await here.subscribe("a", "ann", "S_WITHIN(area, BBOX(1, 2, 3, 4))", track="bus")
             await here.publish({"area": {"type": "Point", "coordinates": [10, 20]}})
             found = await get(here, "settings")

@@ -156,7 +156,9 @@ class LiveMap:
         now = time.monotonic()
         known = self._extents.get(tenant)
         if known is None or now - known[0] > EXTENT_SECONDS:
-            known = self._extents[tenant] = now, extent_of(tenant, self.kept, self.reader, self.settings.coordinates)
+            known = now, extent_of(tenant, self.kept, self.reader, self.settings.coordinates)
+            if known[1].bounds is not None:  # an empty map may fill at any moment
+                self._extents[tenant] = known
         return known[1]
 
 
