@@ -30,7 +30,7 @@ SIZE = (1280, 800)  # pixels of the window
 SETTLING = 1200  # milliseconds until what was drawn on the map stands still
 SECONDS = 2.4  # that a frame stays
 KEPT = {"why": "map-why.png", "filter": "map-filter.png"}  # steps of the tour that are pictures by themselves
-DEMO_SECONDS = 45  # until storms and vehicles have left traces
+DEMO_SECONDS = 25  # until storms and vehicles have left traces
 
 
 def write_png(path: Path, png: bytes) -> None:

@@ -10,6 +10,7 @@ PATH or fetched. Writes build/bench/web.json.
 """
 
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.command import run_sections
-from benchmarks.report import Report, Row, Shown
+from benchmarks.report import Report, Row, Shown, SkippedError
 from benchmarks.timing import say
 from benchmarks.web.load import BOUNDS, Publisher, publishing, subscribe_all
 from benchmarks.web.watching import Memory, memory_of, process_of, rise, traced, watch_frames, watch_tasks
@@ -81,9 +82,9 @@ def opened(report: Report) -> Iterator[LoadedMap]:
 
 def tasks(load: LoadedMap) -> Iterator[Row]:
     """Record the tasks of the main thread."""
-    before = load.publisher.count
+    before, start = load.publisher.count, time.monotonic()
     found = watch_tasks(load.map.page, load.scale.seconds)
-    published = (load.publisher.count - before) / load.scale.seconds
+    published = (load.publisher.count - before) / (time.monotonic() - start)
     yield Row.alone(TASKS, f"{load.scale}: published", published, "messages/s", at_least=0.95 * load.scale.rate)
     yield Row.alone(TASKS, f"{load.scale}: p95", found.percentile(95), "ms", at_most=LONGEST)
     for name, share in (("median", 50), ("p99", 99), ("longest", 100)):
@@ -95,7 +96,9 @@ def tasks(load: LoadedMap) -> Iterator[Row]:
 
 def frames(load: LoadedMap) -> Iterator[Row]:
     """Record the times between frames."""
-    found = watch_frames(load.map.page, load.scale.seconds / 4)
+    found = watch_frames(load.map.page, load.scale.seconds / 2)
+    if not len(found):
+        raise SkippedError(f"no two frames within {load.scale.seconds / 2:g} s")
     yield Row.alone(FRAMES, "median", float(np.median(found)), "ms")
     yield Row.alone(FRAMES, "p95", float(np.percentile(found, 95)), "ms")
 

@@ -44,9 +44,7 @@ class LiveMap:
 
     def panel(self, name: str) -> Locator:
         """Open a panel (Messages, Ask, Do, Tracks or Network) and return it."""
-        tab = self.page.get_by_role("tab", name=name)
-        if tab.get_attribute("aria-selected") != "true":
-            tab.click()
+        self.page.get_by_role("tab", name=name).click()  # raises it on a phone, also if it is the current one
         return self.page.get_by_role("tabpanel", name=name)
 
     # --- the map ---
@@ -94,10 +92,10 @@ class LiveMap:
     # --- doing ---
 
     def form(self, task: str) -> Locator:
-        """Open the form to Subscribe or to Publish."""
+        """Open the form of a new Subscription or Message."""
         panel = self.panel("Do")
         panel.get_by_role("group", name="What to do").get_by_role("button", name=task).click()
-        return panel.get_by_role("form", name="New subscription" if task == "Subscribe" else "New message")
+        return panel.get_by_role("form", name=f"New {task.lower()}")
 
     def fill_condition(self, form: Locator, attribute: str, operator: str, number: float) -> None:
         """Add a condition on a number to the form of a subscription."""

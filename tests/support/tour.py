@@ -76,7 +76,7 @@ def take(shown: LiveMap, client: Client, key: str, shoot: Shoot = no_picture) ->
 
 
 def _subscribe(shown: LiveMap, shoot: Shoot) -> None:
-    page, form = shown.page, shown.form("Subscribe")
+    page, form = shown.page, shown.form("Subscription")
     shown.draw_rectangle(form, *OLD_TOWN)
     shoot("draw", "Draw a region of your own", page)
     shown.fill_condition(form, "severity", ">=", 2)
@@ -99,7 +99,7 @@ def _subscribe(shown: LiveMap, shoot: Shoot) -> None:
 
 
 def _publish(shown: LiveMap, shoot: Shoot) -> None:
-    page, form = shown.page, shown.form("Publish")
+    page, form = shown.page, shown.form("Message")
     shown.draw_polygon(form, STORM)
     shown.fill_attribute(form, "text", "text", "thunderstorm")
     shown.fill_attribute(form, "severity", "number", 3)

@@ -86,7 +86,7 @@ def test_a_dropped_file_with_markup_stays_text(chromium, hostile, tmp_path):
         shown = LiveMap(page, hostile.url)
         shown.open(VIEW)
         shown.log_in(hostile.key)
-        form = shown.form("Publish")
+        form = shown.form("Message")
         form.get_by_label("Drop a GeoJSON").set_input_files(file)
         expect(form.get_by_text(file.name)).to_be_visible()
         form.get_by_role("button", name="Publish", exact=True).click()

@@ -88,7 +88,7 @@ def test_why_not_names_the_constraint_that_fails(live, client):
     client.publish(point(INSIDE, depth=2))
     client.publish(point(OUTSIDE, depth=9))
     live.wait_for_message(2)
-    for sequence, told in ((1, "depth"), (2, "disjoint")):
+    for sequence, told in ((1, "depth"), (2, "apart")):
         live.open(VIEW, message=str(sequence), subscription="deep", panel="ask")
         reasons = live.page.get_by_role("list", name="Reasons")
         expect(reasons).to_contain_text("no")
@@ -99,7 +99,7 @@ def test_a_dry_run_tells_what_would_have_matched(live, client):
     for depth in (1, 6, 9):
         client.publish(point(INSIDE, depth=depth))
     live.wait_for_message(3)
-    form = live.form("Subscribe")
+    form = live.form("Subscription")
     form.get_by_label("Filter as CQL2").fill(f"S_INTERSECTS(geometry, {AREA}) AND depth > 5")
     form.get_by_role("button", name="Dry run").click()
     expect(form.get_by_role("region", name="Dry run")).to_contain_text("2 messages of 3")
@@ -108,7 +108,7 @@ def test_a_dry_run_tells_what_would_have_matched(live, client):
 
 
 def test_form_and_text_follow_each_other(live):
-    form = live.form("Subscribe")
+    form = live.form("Subscription")
     live.draw_rectangle(form, (11.31, 43.31), (11.35, 43.34))
     live.fill_condition(form, "depth", ">", 5)
     text = form.get_by_label("Filter as CQL2")
@@ -140,7 +140,7 @@ def test_a_subscription_is_paused_resumed_and_deleted(live, client):
 
 @pytest.mark.parametrize(("name", "text"), [("area.geojson", GEOJSON), ("area.wkt", WKT), ("alert.cap", CAP)])
 def test_files_become_regions_of_a_subscription(live, client, tmp_path, name, text):
-    form = live.form("Subscribe")
+    form = live.form("Subscription")
     drop(form, name, text)
     expect(form.get_by_label("WKT or coordinates")).to_have_value(re.compile("POLYGON"))
     form.get_by_label("Key").fill("dropped")
@@ -155,7 +155,7 @@ def test_files_become_regions_of_a_subscription(live, client, tmp_path, name, te
 
 def test_a_dropped_alert_is_published(live, client):
     client.subscribe("hail", "ann", f"S_INTERSECTS(geometry, {AREA})")
-    form = live.form("Publish")
+    form = live.form("Message")
     drop(form, "alert.cap", CAP)
     expect(form.get_by_label("WKT or coordinates")).to_have_value(re.compile("POLYGON"))
     form.get_by_role("button", name="Publish", exact=True).click()
