@@ -15,7 +15,7 @@ import shapely
 
 from benchmarks.peers.geos import Geometries
 from benchmarks.report import Report, SkippedError
-from generators import synthetic
+from contrada.papers.spatial import drawn_regions as synthetic
 
 Operators = npt.NDArray[np.uint8]
 FloatArray = npt.NDArray[np.float64]

@@ -20,7 +20,7 @@ from rich.table import Table
 
 import contrada as ct
 from benchmarks.timing import Timed, say
-from contrada.papers import result_file
+from contrada.papers import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("numpy", "numba", "llvmlite", "shapely", "pyarrow")
@@ -197,7 +197,7 @@ class Report:
 
 def commit() -> str:
     """Return the commit that was measured, marked if the work tree differs from it."""
-    head, status = result_file.commit(), ["git", "-C", str(ROOT), "status", "--porcelain", "--", "src"]
+    head, status = provenance.commit(), ["git", "-C", str(ROOT), "status", "--porcelain", "--", "src"]
     is_changed = head != "unknown" and subprocess.run(status, capture_output=True, text=True).stdout.strip()
     return f"{head} with changes" if is_changed else head
 
@@ -214,7 +214,7 @@ def machine() -> dict[str, Any]:
     if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
         memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
     system = f"{platform.system()} {platform.machine()}"
-    return {"cpu": result_file.cpu(), "cores": os.cpu_count(), "memory_GiB": memory, "system": system}
+    return {"cpu": provenance.cpu(), "cores": os.cpu_count(), "memory_GiB": memory, "system": system}
 
 
 def duration(seconds: float | None) -> str:

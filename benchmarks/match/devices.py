@@ -36,7 +36,7 @@ from contrada import jit
 from contrada.index import hugepages
 from contrada.matching import shortcut
 from contrada.matching.store import levels
-from generators import synthetic
+from contrada.papers.spatial import drawn_regions as synthetic
 
 SECTION = "Tuning devices, with and without"
 KERNELS = ROOT / "build" / "bench" / "kernels"

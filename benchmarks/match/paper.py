@@ -16,16 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import contrada as ct
-from benchmarks.answers import Answer, ask_plan, count_differences, table_of
+from benchmarks.answers import ask_plan, count_differences, table_of
 from benchmarks.polygons import KINDS, PolygonSet, large_messages, read_sets, synthetic_set
 from benchmarks.relate.scans import density
 from benchmarks.report import Report, Row
 from benchmarks.timing import Timed, measured, take_turns
-from contrada.geometry.relate import ALL_ROWS, relate_boxes, relate_rows
 from contrada.index.packed import PackedTree
-from contrada.papers.spatial.crtree import ADMITTED, CRTree, Split
+from contrada.papers.spatial import drawn_regions as synthetic
+from contrada.papers.spatial.crtree import CRTree, Split
+from contrada.papers.spatial.measuring import rows_in, scan_boxes_first
 from contrada.papers.spatial.sampled import relate_sampled
-from generators import synthetic
 
 FIGURE = "Figure 4a: scans and trees, random operators (time per message)"
 FORMS = "Two forms of the constraint R-tree, random operators"
@@ -117,20 +117,6 @@ def compared(section: str, work: str, workload: Workload, contenders: dict[str, 
         yield Row.versus(section, work, name, ours, theirs, **counts)
 
 
-def rows_in(masks: npt.NDArray[np.uint8], codes: npt.NDArray[np.uint8]) -> Answer:
-    """Return rows whose relation is asked for."""
-    return np.flatnonzero(masks >> codes & 1)
-
-
-def scan_boxes_first(column: ct.RegionArray, masks: npt.NDArray[np.uint8], message: ct.Region) -> Answer:
-    """Boxes one after another; the exact relation of those whose boxes admit the operator (Table 2, corrected)."""
-    boxes = relate_boxes(message._column.bounds, column.bounds)
-    near = np.flatnonzero((ADMITTED[masks] >> boxes & 1).astype(bool) & (boxes != ct.Relation.DISJOINT))
-    apart = np.flatnonzero((boxes == ct.Relation.DISJOINT) & (masks & 1).astype(bool))
-    codes = relate_rows(message._column, column, ALL_ROWS, near)
-    return np.sort(np.concatenate([apart, near[(masks[near] >> codes & 1).astype(bool)]]))
-
-
 def paper_tree(workload: Workload, split: Split) -> CRTree:
     """Return the paper's tree, one insert after another."""
     tree = CRTree(split)
@@ -171,7 +157,7 @@ def forms(workload: Workload, repeats: int) -> Iterator[Row]:
 def opened_nodes(tree: CRTree, message: ct.Region) -> int:
     """Return nodes whose children the search looks at: the living ones whose boxes are not apart from the message's."""
     xmin, ymin, xmax, ymax = message.bounds
-    box = tree._tree.boxes[tree._tree.levels >= 0]
+    box = tree.arrays.boxes[tree.arrays.levels >= 0]
     return int(((box[:, 0] <= xmax) & (box[:, 2] >= xmin) & (box[:, 1] <= ymax) & (box[:, 3] >= ymin)).sum())
 
 

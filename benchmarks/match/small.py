@@ -15,7 +15,7 @@ from benchmarks.peers.shapely_plans import single_plan
 from benchmarks.polygons import PolygonSet, point_messages, read_sets, small_messages, with_operators
 from benchmarks.report import Report, Row
 from benchmarks.timing import Timed, say, take_turns
-from generators import synthetic
+from contrada.papers.spatial import drawn_regions as synthetic
 
 SECTION = "Small messages, each relation alone (time per message)"
 AGAINST = "Shapely: one STRtree, prepared predicate"

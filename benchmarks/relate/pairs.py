@@ -14,7 +14,8 @@ from benchmarks.peers.geos import Geometries, relation_codes, settle
 from benchmarks.polygons import FILES, read_column
 from benchmarks.report import Report, Row, SkippedError
 from benchmarks.timing import race, take_turns
-from generators import synthetic
+from contrada.papers.spatial import drawn_regions as synthetic
+from generators.coastlines import coastline, neighbours
 
 COASTLINES = "Two regions of {:,} vertices each"
 YES_NO = "shapely.intersects, prepared, again (only yes/no)"
@@ -31,11 +32,11 @@ def shell(region: ct.Region) -> npt.NDArray[np.float64]:
 
 def coastlines(rng: np.random.Generator, vertices: int) -> Iterator[tuple[str, ct.Region, ct.Region]]:
     """Yield pairs that are hard for different reasons."""
-    island = synthetic.coastline(rng, vertices)
-    yield "coastlines that cross", island, synthetic.coastline(rng, vertices, centre=(200.0, 0.0))
+    island = coastline(rng, vertices)
+    yield "coastlines that cross", island, coastline(rng, vertices, centre=(200.0, 0.0))
     yield "a coastline and itself, 1 % smaller", island, ct.Region(shell(island) * 0.99)
     yield "a coastline and itself, 0.001 % smaller", island, ct.Region(shell(island) * 0.99999)
-    west, east = synthetic.neighbours(rng, vertices)
+    west, east = neighbours(rng, vertices)
     yield "neighbours with a common border", west, east
     yield "neighbours a hair apart", west, ct.Region(shell(east) + np.array([1e-6, 0.0]))
     yield "a coastline and its copy", island, ct.Region(np.roll(shell(island)[:-1], 7, axis=0))

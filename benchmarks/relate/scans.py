@@ -10,8 +10,8 @@ import contrada as ct
 from benchmarks.peers.geos import Codes, relation_codes, settle
 from benchmarks.report import Report, Row, Shown
 from benchmarks.timing import say, take_turns
+from contrada.papers.spatial import drawn_regions as synthetic
 from contrada.papers.spatial.sampled import fill_sampled, relate_sampled
-from generators import synthetic
 
 PER_HALF_LENGTH = 2000  # [SPATIAL] section 5: D = 2000 / (UX + UY)
 PREPARED = "shapely.intersects, message prepared"

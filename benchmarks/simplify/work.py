@@ -11,9 +11,9 @@ from benchmarks.polygons import KINDS, PolygonSet, large_messages
 from benchmarks.report import Report, Row
 from benchmarks.simplify.report import COUNTING, PRINTED_EXAMPLE, TABLE, TIME_TO_SIMPLIFY
 from benchmarks.timing import Timed, measured, say, take_turns
+from contrada.papers.spatial import drawn_regions as synthetic
 from contrada.papers.spatial.counting import CountingMatcher
 from contrada.simplification.simplifying import Simplification, simplified_groups
-from generators import synthetic
 
 Predicates = list[list[ct.Filter]]  # the filters of each
 Messages = dict[str, list[ct.Region]]  # by kind

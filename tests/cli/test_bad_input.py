@@ -7,8 +7,6 @@ import pytest
 from commands import COMMANDS, words_of
 
 from console import contrada
-from contrada.papers.overlay import figures as overlay_figures
-from contrada.papers.overlay import plots as overlay_plots
 from effort import FULL
 
 SUFFIXES = (
@@ -54,18 +52,18 @@ READS = [
     "overlay peer --subscribe 'x > 1' --tls-cert BAD --tls-key BAD --tls-ca BAD",
     "overlay publish {} --to 127.0.0.1:9 --secret-file BAD",
     "overlay publish {} --to 127.0.0.1:9 --tls-cert BAD --tls-key BAD --tls-ca BAD",
-    "overlay evaluate --rows BAD --scale 0.001 --seeds 1 --processes 1",
-    "experiment cover-figures --redraw --output PARENT",
-    "experiment run network --quick --redraw --output PARENT",
+    "experiment run cover-table-1 --set commands=10 --set k=1 --seeds 1 --output PARENT",
+    "experiment show cover-table-1 --output PARENT",
 ]
 SPARK_READS = ["demo", "ingest", "stream"]  # below is what they refuse before it starts
 READ_NOTHING = [
-    "doctor", "experiment cover-tables", "network remove", "network show", "overlay churn", "overlay simulate",
+    "doctor", "experiment all", "experiment list", "network remove", "network show", "overlay churn",
+    "overlay simulate",
 ]  # fmt: skip
 
 
 def bad_files(folder, case):
-    """A file of every kind under some suffixes, and what is no file; two of their names are what plots read.
+    """A file of every kind under some suffixes, and what is no file; one of their names is what experiments read.
 
     With full effort every kind is tried without a suffix and as lines of JSON, else with one of the two; and three
     kinds under each of the other suffixes, else one. Without full effort every fourth of these files is tried.
@@ -90,7 +88,8 @@ def bad_files(folder, case):
     for kind, suffix in named:
         inner = folder / f"{kind} {suffix or 'none'}"
         inner.mkdir()
-        for name in (f"rubbish{suffix}", "cover_figures.json", "network_quick.ndjson"):
+        (inner / "rows").mkdir()
+        for name in (f"rubbish{suffix}", "rows/cover-counts.ndjson"):
             (inner / name).write_bytes(RUBBISH[kind])
         yield inner / f"rubbish{suffix}"
 
@@ -104,8 +103,6 @@ def test_every_command_is_tried():
 @pytest.mark.parametrize("case", range(len(READS)), ids=READS)
 def test_bad_files_are_told_in_lines(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(overlay_figures, "settings_of", lambda seeds, scale: [])  # to measure them takes minutes
-    monkeypatch.setattr(overlay_plots, "plot", lambda *arguments, **options: [])
     folder = tmp_path / "good"
     folder.mkdir()
     for path in bad_files(tmp_path, case):

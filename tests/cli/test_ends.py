@@ -77,17 +77,17 @@ IMPORTED = {
     "doctor": ["contrada.cli.doctor", "contrada.cli.java"],
     "overlay simulate": ["contrada.papers.overlay.run", "numba"],
     "overlay churn": ["contrada.papers.overlay.churn"],
-    "overlay evaluate": ["contrada.papers.overlay.plots"],
     "overlay show": ["contrada.overlay.simulation.drawing", "matplotlib.pyplot"],
     "overlay peer": ["contrada.overlay.serving"],
     "overlay publish": ["contrada.overlay.serving", "asyncio"],
-    "experiment cover-tables": ["contrada.papers.cover.tables"],
-    "experiment cover-figures": ["contrada.papers.cover.figures"],
+    "experiment list": ["contrada.papers.registry"],
+    "experiment show": ["contrada.papers.registry"],
+    "experiment all": ["contrada.papers.running"],
     "network remove": ["contrada.client"],
     "network show": ["contrada.client"],
     "sync": ["contrada.client"],
     "serve": ["contrada.service.settings"],
-    "experiment run": ["contrada.papers.network.sweeps"],
+    "experiment run": ["contrada.papers.running", "matplotlib.figure"],
 }
 
 
@@ -126,8 +126,8 @@ def test_a_swallowed_interrupt_comes_again():
 @pytest.mark.parametrize(
     ("package", "extra", "command"),
     [
-        ("matplotlib", "experiments", "overlay show"), slow("matplotlib", "experiments", "overlay evaluate"),
-        slow("matplotlib", "experiments", "experiment cover-figures"),
+        ("matplotlib", "experiments", "overlay show"),
+        slow("matplotlib", "experiments", "experiment all"),
         slow("matplotlib", "experiments", "experiment run"), slow("pyspark", "spark", "stream"),
         slow("pyspark", "spark", "ingest"), slow("pyspark", "spark", "demo"), ("pyspark", "spark", "match"),
     ],

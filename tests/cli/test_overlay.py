@@ -24,15 +24,6 @@ def test_simulate_prints_what_was_promised_as_json_and_for_people():
     assert "false negatives   0" in run("simulate", "--subscriptions", 100, "--messages", 10, code=0).stdout
 
 
-@pytest.mark.slow
-def test_evaluate_draws_from_its_rows(tmp_path):
-    arguments = ("evaluate", "--scale", 0.002, "--seeds", 1, "--processes", 1, "--rows", tmp_path / "rows.ndjson")
-    result = run(*arguments, code=0)
-    assert (tmp_path / "figure_07_size.png").exists()
-    assert "| 20, 40 |" in result.stdout
-    assert run(*arguments).stderr == "", "nothing is computed twice"
-
-
 def test_show_draws_a_tree_its_boxes_and_a_message(tmp_path):
     for suffix in ("svg", "png"):
         picture = tmp_path / f"overlay.{suffix}"

@@ -6,7 +6,8 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators import synthetic
+from contrada.papers.spatial import drawn_regions as synthetic
+from generators import coastlines
 
 UNIVERSES = [synthetic.UNIVERSE, (-3.0, 10.0, 5.0, 12.0)]
 seeds = st.integers(0, 2**32 - 1)
@@ -93,7 +94,7 @@ def test_the_seed_decides():
 
 @pytest.mark.parametrize("vertices", [16, 999, 5000])
 def test_coastlines_are_simple(vertices):
-    region = synthetic.coastline(np.random.default_rng(2), vertices, centre=(5.0, -7.0), radius=10.0)
+    region = coastlines.coastline(np.random.default_rng(2), vertices, centre=(5.0, -7.0), radius=10.0)
     shape = region.to_shapely()
     assert shape.is_valid
     assert shapely.get_num_coordinates(shape) == vertices + 1
@@ -103,7 +104,7 @@ def test_coastlines_are_simple(vertices):
 
 
 def test_neighbours_share_their_border():
-    west, east = (region.to_shapely() for region in synthetic.neighbours(np.random.default_rng(2), 1000))
+    west, east = (region.to_shapely() for region in coastlines.neighbours(np.random.default_rng(2), 1000))
     assert west.is_valid
     assert east.is_valid
     assert west.touches(east)

@@ -1,83 +1,112 @@
-"""The experiments on covering: small runs keep the paper's trends, and plots come from the file."""
+"""The exhibits on covering: small runs keep the paper's trends, and readings are compared with the paper's tables."""
 
-import json
-
+import numpy as np
 import pytest
 
-from console import contrada
-from contrada.errors import FormatError
-from contrada.papers import result_file
-from contrada.papers.cover import figures as cover_figures
-from contrada.papers.cover import tables as cover_tables
+from contrada.errors import CoveringError
+from contrada.papers.cover import exhibits as cover
+from contrada.papers.cover.commands import Draw, rectangle_commands
+from contrada.papers.cover.measuring import measure_counts
+from contrada.papers.registry import EXHIBITS
+
+SETTING = {"commands": 6000, "attributes": 5, "p": 0.4, "k": 1, "draw": "ends", "index": "k-d tree", "buckets": 16}
 
 
-def experiment(*arguments, exit_code=0):
-    """Run a command and return it."""
-    done = contrada("experiment", *arguments)
-    assert done.exit_code == exit_code, done.output
-    return done
+@pytest.fixture(scope="module")
+def rows():
+    """Small runs of both tables with two limits of buckets and two draws."""
+    settings = [
+        SETTING | {"p": p, "k": k, "buckets": buckets, "draw": draw}
+        for p in (0.05, 0.4)
+        for k in (1, 2, 6)
+        for buckets, draw in ((16, "ends"), (64, "length:24"))
+    ]
+    return [{**setting, "seed": 1, **measure_counts(setting, 1)} for setting in settings]
 
 
-def test_the_trends_hold_in_a_small_run():
-    rows = list(cover_tables.measure(commands=6000, limits=[(16, 5), (64, 20)]))
-    assert len(rows) == 2 * 2 * 6
-    for trend in cover_tables.trends(rows):
-        assert [trend[name] for name in ("nv rises", "pc rises", "k = 1 is cheapest")] == [True] * 3, trend
+def test_the_trends_hold_in_a_small_run(rows):
+    for draw in ("ends", "length:24"):
+        for p in (0.05, 0.4):
+            chosen = [row for row in rows if row["draw"] == draw and row["p"] == p]
+            assert cover.rises(chosen, "nv")
+            assert cover.rises(chosen, "pc")
     for row in rows:
         assert row["nv"] == row["nv_s"] + row["nv_u"]
         assert row["pc"] == row["pc_s"] + row["pc_u"]
-        # The theorem: no more queries due to unsubscribing than unsubscriptions, about, and fewer for larger k.
-        assert row["queries_u"] <= 1.05 * (6000 - row["queries_s"])
-    by_k = {row["k"]: row["queries_u"] for row in rows if row["p"] == 0.4 and row["overflow"] == 16}
-    assert by_k[6] < by_k[1]
+    ends = [row for row in rows if row["draw"] == "ends" and row["p"] == 0.4]
+    # The theorem: no more queries due to unsubscribing than unsubscriptions, about, and fewer for larger k.
+    assert all(row["queries_u"] <= 1.05 * (6000 - row["queries_s"]) for row in ends)
+    assert ends[-1]["queries_u"] < ends[0]["queries_u"]
 
 
-def test_trends_that_do_not_hold_are_told():
-    rows = [{"p": 0.4, "overflow": 8, "k": k, "nv": 5, "pc": -k, "queries_u": k} for k in (1, 2)]
-    assert [value for value in cover_tables.trends(rows)[0].values() if isinstance(value, bool)] == [False] * 4
+def test_trends_that_do_not_hold_are_told(rows):
+    turned = [row | {"nv": -row["nv"]} for row in rows]
+    assert cover.rises_everywhere(turned, "nv", "p", "draw") is False
+    assert cover.rises([rows[0]], "nv") is None
 
 
 def test_the_papers_tables_add_up():
     # Table I and II as printed: the totals are those of their parts.
-    for table in cover_tables.PAPER.values():
+    for table in cover.TABLES.values():
         for nv, nv_s, nv_u, pc, pc_s, pc_u in table.values():
             assert (nv, pc) == (nv_s + nv_u, pc_s + pc_u)
 
 
-def test_tables_from_the_command_line(tmp_path):
-    printed = json.loads(experiment("cover-tables", "--json", "--commands", 300, "--output", tmp_path).stdout)
-    assert printed["settings"] == {"seed": 7, "commands": 300, "attributes": 5}
-    assert len(printed["rows"]) == 2 * len(cover_tables.BUCKET_LIMITS) * 6
-    assert printed["rows"][0]["paper"]["pc"] == 6_147_000
-    assert result_file.load(tmp_path / "cover_tables.json", cover_tables.NAME)["rows"] == printed["rows"]
-    assert "(6,147)" in experiment("cover-tables", "--commands", 300, "--output", tmp_path).output
+@pytest.mark.parametrize("law", ["ends", "length", "start"])
+def test_segments_lie_in_the_range_and_have_every_length(law):
+    rng = np.random.default_rng(1)
+    lows, highs = Draw.parse(f"{law}:6").segments(rng, (4000, 2))
+    assert (lows >= 0).all()
+    assert (lows <= highs).all()
+    assert (highs <= 5).all()
+    assert (lows == lows.round()).all()
+    assert set((highs - lows).ravel()) == set(range(6))
+    lows, highs = Draw.parse(law).segments(rng, (4000, 2))
+    assert ((lows >= 0) & (lows <= highs) & (highs < 1)).all()
 
 
-def test_figures_from_the_command_line_and_again_from_the_file(tmp_path):
-    arguments = ["cover-figures", "--output", tmp_path, "--commands", 500, "--repeats", 1, "--json"]
-    printed = json.loads(experiment(*arguments).stdout)
-    assert {row["figure"] for row in printed["rows"]} == {"8", "10", "11", "12"}
-    assert all(row["seconds"] > 0 for row in printed["rows"])
-    plots = [tmp_path / "cover_modes.png", tmp_path / "cover_dimensions.png"]
-    assert printed["plots"] == [str(plot) for plot in plots]
-    for plot in plots:
-        assert plot.stat().st_size > 10_000
-        plot.unlink()
-    assert json.loads(experiment(*arguments, "--redraw").stdout) == printed
-    assert all(plot.exists() for plot in plots)
+def test_draws_differ_in_the_law_of_lengths():
+    rng = np.random.default_rng(1)
+    shares = {}
+    for law in ("ends", "length", "start"):
+        lows, highs = Draw.parse(law).segments(rng, (20_000, 1))
+        shares[law] = float((highs - lows).mean())
+    assert shares["ends"] == pytest.approx(1 / 3, abs=0.01)
+    assert shares["length"] == pytest.approx(1 / 2, abs=0.01)
+    assert shares["start"] == pytest.approx(1 / 4, abs=0.01)
 
 
-def test_without_matplotlib_nothing_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("contrada.cli.experiment.find_spec", lambda name: None)
-    assert "[experiments]" in experiment("cover-figures", "--output", tmp_path, exit_code=2).output
-    assert not any(tmp_path.iterdir())
+@pytest.mark.parametrize("text", ["", "ends:", "ends:0", "ends:x", "middle", "length:1.5", f"ends:{'9' * 400}"])
+def test_other_draws_are_refused(text):
+    with pytest.raises(CoveringError, match="unknown draw"):
+        rectangle_commands(10, 2, 0.1, 1, text)
 
 
-def test_plots_want_a_file_of_their_experiment(tmp_path):
-    arguments = ["cover-figures", "--redraw", "--output", tmp_path]
-    assert "cover_figures.json" in experiment(*arguments, exit_code=2).output
-    (tmp_path / "cover_figures.json").write_text('{"experiment": "other"}')
-    assert "no results of cover-figures" in experiment(*arguments, exit_code=2).output
-    (tmp_path / "x.json").write_text("{")
-    with pytest.raises(FormatError, match="not JSON"):
-        result_file.load(tmp_path / "x.json", cover_figures.NAME)
+def test_the_misfit_is_the_mean_factor_to_the_papers_counts():
+    exact = [{"p": p, "k": k, **cover.printed({"p": p, "k": k})} for p in cover.LOADS for k in cover.MODES]
+    assert cover.misfit(exact) == 1
+    assert cover.misfit([row | {"nv": 2 * row["nv"], "pc": row["pc"] / 2} for row in exact]) == 2
+
+
+def test_readings_are_told_with_the_best_first():
+    exhibit = EXHIBITS["cover-readings"]
+    settings = [
+        setting for setting in exhibit.settings(exhibit.grid())
+        if setting["draw"] in ("ends", "length:32") and setting["buckets"] == 64
+    ]  # fmt: skip
+    factor = {"ends": 1.6, "length:32": 1.5}
+    rows = [{**s, "seed": 1, **{n: v * factor[s["draw"]] for n, v in cover.printed(s).items()}} for s in settings]
+    assert cover.tell_readings(rows).splitlines()[2:] == [
+        "| draw | 64 |", "|---|---|", "| length:32 | 1.50 |", "| ends | 1.60 |",
+    ]  # fmt: skip
+    assert cover.is_chosen_good(rows)
+    assert not cover.is_chosen_good([row | {"nv": row["nv"] * (1 + (row["draw"] != "ends"))} for row in rows])
+    assert cover.tell_readings([row | {"commands": 100} for row in rows]) == "", "other runs are not compared"
+
+
+def test_gains_say_where_the_z_curve_is_no_faster_than_the_scan():
+    seconds = {"scan": {1000: 2.0, 2000: 8.0}, "Z-curve": {1000: 2.5, 2000: 4.0}, "k-d tree": {1000: 1.0, 2000: 1.0}}
+    rows = [{"index": i, "commands": n, "seconds": s, "seed": 1} for i, of in seconds.items() for n, s in of.items()]
+    text = cover.tell_gains(rows)
+    assert "8.0 times as long as the k-d tree and 2.0 times as long as the Z-curve" in text
+    assert text.endswith("no faster than the compiled scan at 1,000 commands.")

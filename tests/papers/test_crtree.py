@@ -22,8 +22,8 @@ from contrada.index.packed import PackedTree
 from contrada.papers.spatial.crtree import CRTree
 from contrada.papers.spatial.sampled import relate_sampled
 from effort import examples
+from generators.coastlines import coastline
 from generators.strategies import points, regions, relation_sets
-from generators.synthetic import coastline
 from oracles.boxes import area, around
 
 pytestmark = pytest.mark.jitless

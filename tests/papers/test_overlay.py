@@ -1,19 +1,17 @@
 """The overlay paper's evaluation: workloads, the oracle of receipts, rows that are kept, and figures."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from contrada.errors import OverlayError
-from contrada.papers.overlay import figures as overlay_figures
-from contrada.papers.overlay import plots as overlay_plots
-from contrada.papers.overlay import tables as overlay_tables
+from contrada.papers.overlay import exhibits as overlay
 from contrada.papers.overlay import workload
 from contrada.papers.overlay.run import Setting, build, measure, send
 from contrada.papers.overlay.tree import degree_of, false_share, reach_of, received, shuffled_reach
 from contrada.papers.overlay.workload import MAX_COORDINATE, count_uncontained, distribution_of, holding
+from contrada.papers.registry import EXHIBITS
 
 SMALL = Setting(subscriptions=300, messages=60)
 
@@ -65,9 +63,9 @@ def test_wrong_settings_are_refused():
             Setting(**wrong)
 
 
-@pytest.mark.parametrize("method", overlay_figures.METHODS)
+@pytest.mark.parametrize("method", overlay.METHODS)
 def test_the_simulation_agrees_with_the_boxes(method):
-    setting = replace(SMALL, **overlay_figures.METHODS[method])
+    setting = replace(SMALL, **overlay.METHODS[method])
     boxes = workload.draw_subscriptions(setting.subscriptions, 4, setting.distribution, np.random.default_rng(1))
     points = workload.draw_messages(setting.messages, 4, np.random.default_rng(2))
     simulator = build(boxes, setting, quiet)
@@ -78,7 +76,7 @@ def test_the_simulation_agrees_with_the_boxes(method):
     assert found["false_receipt_ratio"] == pytest.approx((got & ~wanted).sum() / got.sum())
     assert found["hits"] == wanted.sum() / len(points)
     assert found["false_negatives"] == (wanted & ~got).sum() == 0
-    if method != "ours":
+    if method != "R* with sketches":
         root = list(simulator.peers).index(simulator.root)
         owns, reach = reach_of(simulator)
         outside = int((~holding(reach[[root]], points)).sum())  # the root has them all the same: they start there
@@ -88,7 +86,7 @@ def test_the_simulation_agrees_with_the_boxes(method):
 
 def test_sketches_halve_the_false_positives_of_the_same_tree():
     setting = Setting(subscriptions=1000, messages=100)
-    plain, ours = (measure(replace(setting, **overlay_figures.METHODS[method])) for method in ("rstar", "ours"))
+    plain, ours = (measure(replace(setting, **overlay.METHODS[method])) for method in ("R*", "R* with sketches"))
     assert ours["false_positive_ratio"] < plain["false_positive_ratio"] / 2
     assert (ours["degree"], ours["height"]) == (plain["degree"], plain["height"])
 
@@ -122,36 +120,55 @@ def test_a_row_has_what_was_promised():
     assert measure(SMALL) | {"seconds": 0, "seconds_joining": 0} == row | {"seconds": 0, "seconds_joining": 0}
 
 
-def test_rows_are_kept_and_drawn(tmp_path):
-    path = tmp_path / "rows.ndjson"
-    settings = overlay_figures.settings_of([1], scale=0.004)[:8]
-    told = []
-    assert overlay_figures.run(settings[:5], path, 1, lambda done, total, row: told.append((done, total))) == 5
-    assert told == [(k, 5) for k in range(1, 6)]
-    with path.open("a") as target:
-        target.write('{"subscriptions": 4, "mess')  # interrupted here
-    assert overlay_figures.run(settings, path, 1) == len(set(settings)) - len(set(settings[:5]))
-    assert overlay_figures.run(settings, path, 1) == 0
-    rows = overlay_figures.read_rows(path)
-    assert {overlay_figures.setting_of(row) for row in rows} == set(settings)
-    assert all(row["version"] for row in rows)
-    pictures = overlay_plots.plot(rows, tmp_path / "figures", "svg", scale=0.004)
-    assert len(pictures) == 6
-    assert all(picture.stat().st_size > 1000 for picture in pictures)
-    text = overlay_tables.tables(rows, 0.004)
-    assert text.count("**Figure") == 5
-    assert "| 5, 10 | " in text.partition("**Table 2")[2]
-    json.dumps(rows)
+def test_a_row_of_an_exhibit_is_flat():
+    setting = {"subscriptions": 200, "messages": 30, "dimensions": 3, "distribution": "zipf", "degree": "2:5"}
+    row = overlay.measure_tree(setting | {"method": "linear"}, 3)
+    assert not any(isinstance(value, dict) for value in row.values())
+    assert row["degree_max"] >= row["degree_once_max"] > 5
+    tree = measure(overlay.tree_of(setting | {"method": "linear"}, 3))
+    assert (tree["split"], tree["least"], tree["most"], tree["seed"]) == ("linear", 2, 5, 3)
+    assert tree["degree"]["average"] == row["degree_average"]
 
 
-@pytest.mark.slow  # processes load all kernels
-def test_two_processes_give_the_same_rows(tmp_path):
-    settings = overlay_figures.settings_of([1], scale=0.004)[:3]
-    for processes in (1, 2):
-        overlay_figures.run(settings, tmp_path / f"{processes}.ndjson", processes)
+def tree_rows(**varied):
+    """Rows in which false positives fall along an axis, and R* is best."""
+    ((axis, values),) = varied.items()
+    shares = {"quadratic": 0.03, "linear": 0.04, "R*": 0.02, "R* with sketches": 0.01}
+    return [
+        {axis: value, "method": method, "seed": 1, "false_positive_ratio": share / (1 + at), "false_negatives": 0}
+        for at, value in enumerate(values) for method, share in shares.items()
+    ]  # fmt: skip
 
-    def ratios(processes):
-        rows = overlay_figures.read_rows(tmp_path / f"{processes}.ndjson")
-        return {overlay_figures.setting_of(row): row["false_positive_ratio"] for row in rows}
 
-    assert ratios(1) == ratios(2)
+def test_claims_hold_and_fail_as_they_should():
+    rows = tree_rows(subscriptions=(1000, 2500))
+    best, falls, below = overlay.is_best("subscriptions"), overlay.falls("subscriptions"), overlay.is_below(0.05)
+    assert best(rows)
+    assert falls(rows)
+    assert below(rows)
+    worse = [row | {"false_positive_ratio": 1 - row["false_positive_ratio"]} for row in rows]
+    assert (best(worse), falls(worse), below(worse)) == (False, False, False)
+    assert best([row for row in rows if row["method"] != "R*"]) is None
+    assert falls(rows[:4]) is None
+
+
+def test_groups_of_equal_hits_are_compared():
+    def rows(*shares):
+        return [
+            {"method": "linear", "dimensions": d, "seed": 1, "by_hits": [[0, 9, 0.5], [16, 9, share]]}
+            for d, share in zip((2, 4), shares, strict=True)
+        ]  # fmt: skip
+
+    assert overlay.is_worse_at_equal_hits(rows(0.01, 0.02)) is True
+    assert overlay.is_worse_at_equal_hits(rows(0.02, 0.01)) is False
+    assert overlay.largest_group(rows(0.01, 0.02)) == 0.5
+    assert "| linear | 1.00 | 2.00 |" in overlay.hits_table(rows(0.01, 0.02))
+
+
+def test_table_2_stands_beside_trees_of_the_paper_alone():
+    exhibit = EXHIBITS["overlay-table-2"]
+    row = {"method": "R*", "degree": "5:10", "subscriptions": 10_000, "messages": 2_500, "dimensions": 4}
+    row["distribution"] = "zipf-25:75"
+    assert exhibit.beside(row)["degree_average"] == 7.49
+    for other in ({"method": "R* with sketches"}, {"degree": "3:6"}, {"subscriptions": 9_999}):
+        assert exhibit.beside(row | other) == {}

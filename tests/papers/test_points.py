@@ -77,9 +77,11 @@ def test_random_updates(make):
 
 
 @every_index
-@pytest.mark.parametrize(("dimensions", "top"), [(2, 8), (4, 6), (10, 4), (10, None), (16, 3)])
-def test_many_points_with_ties(make, dimensions, top):
-    steps, points = rectangle_commands(1500, dimensions // 2, 0.35, dimensions, top)
+@pytest.mark.parametrize(
+    ("dimensions", "draw"), [(2, "ends:8"), (4, "length:6"), (10, "start:4"), (10, "ends"), (16, "ends:3")]
+)
+def test_many_points_with_ties(make, dimensions, draw):
+    steps, points = rectangle_commands(1500, dimensions // 2, 0.35, dimensions, draw)
     index, live = make(dimensions), np.zeros(len(points), bool)
     for time, step in enumerate(steps):
         if step >= 0:

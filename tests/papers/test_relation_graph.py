@@ -131,7 +131,7 @@ def test_k_is_at_least_one(use):
 @pytest.mark.parametrize("make", INDEXES.values(), ids=INDEXES)
 @pytest.mark.parametrize("k", [1, 3])
 def test_replay_does_what_the_graph_does(make, k):
-    steps, points = rectangle_commands(400, 2, 0.4, k, top=5)
+    steps, points = rectangle_commands(400, 2, 0.4, k, "ends:5")
     graph, forwarded, withdrawn = RelationGraph(make(4), k), [], 0
     for step in steps.tolist():
         if step >= 0:
@@ -150,17 +150,19 @@ def test_replay_does_what_the_graph_does(make, k):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_indexes_forward_the_same_in_a_replay(seed):
-    steps, points = rectangle_commands(4000, 3, 0.3, seed, top=None if seed else 6)
+    steps, points = rectangle_commands(4000, 3, 0.3, seed, "ends" if seed else "ends:6")
     answers = [replay(make(6), points, steps) for make in INDEXES.values()]
     assert all(sorted(answer.forwarded) == sorted(answers[0].forwarded) for answer in answers)
 
 
-@pytest.mark.parametrize(("p", "dimensions", "top"), [(0.05, 4, None), (0.4, 4, None), (0.45, 2, None), (0.4, 4, 3)])
-def test_the_theorem_bounds_the_calls_of_g_1(p, dimensions, top):
+@pytest.mark.parametrize(
+    ("p", "dimensions", "draw"), [(0.05, 4, "ends"), (0.4, 4, "length"), (0.45, 2, "ends"), (0.4, 4, "ends:3")]
+)
+def test_the_theorem_bounds_the_calls_of_g_1(p, dimensions, draw):
     # E[calls of G_1] <= n_s + n_u <= 2 n_s, and every G_k makes n_s calls at least. Twenty sequences: the expectation.
     calls, subscribes, unsubscribes = 0, 0, 0
     for seed in range(20):
-        steps, points = rectangle_commands(1500, dimensions // 2, p, seed, top)
+        steps, points = rectangle_commands(1500, dimensions // 2, p, seed, draw)
         replayed = replay(KdTree(dimensions), points, steps)
         calls += replayed.subscribe_work.queries + replayed.unsubscribe_work.queries
         subscribes += int((steps >= 0).sum())

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import contrada as ct
+from contrada.papers.spatial import drawn_regions as synthetic
 from contrada.papers.spatial.sampled import relate_sampled
-from generators import synthetic
 
 SQUARE = ct.Region([(0, 0), (10, 0), (10, 10), (0, 10)])
 FROM_WITHIN = ct.Region([(5, 5.5), (40, 5.3), (40, 5.7)])

@@ -1,161 +1,211 @@
-"""`contrada experiment`: measure the papers' tables and figures again on this machine, and networks of brokers."""
+"""`contrada experiment`: measure the figures and tables of the papers again, with the papers' parameters or others."""
 
 from __future__ import annotations
 
 import json as json_module
 import os
-from enum import StrEnum
-from functools import partial
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contrada.cli.options import argument, plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
-from contrada.errors import ContradaError, FormatError
+from contrada.errors import ContradaError
 from contrada.installation import missing
 
-app = App(help="Measure the papers' tables and figures again.")
+if TYPE_CHECKING:
+    from contrada.papers.exhibit import Exhibit, Row
+    from contrada.papers.running import Choice
 
-JsonOption = Annotated[bool, plain("Print the results as one JSON object.", "--json")]
-OutputOption = Annotated[Path, plain("Directory for results and plots.")]
-SeedOption = Annotated[int, plain("Random seed.")]
-RedrawOption = Annotated[bool, plain("Plot the results of an earlier run, without measuring.", "--redraw")]
+app = App(help="Measure the papers' figures and tables again.")
+
+Names = Annotated[list[str], argument("Exhibits, or papers: spatial, cover, overlay, network.")]
+Quick = Annotated[bool, plain("Run a reduced sweep, to see that everything works.", "--quick")]
+Changes = Annotated[
+    list[str] | None, plain("Values of a parameter, such as k=1,2,6; may be repeated.", "--set", metavar="NAME=VALUES")
+]
+Seeds = Annotated[str | None, plain("Random seeds such as 1-5 or 1,2,7; default: those of the exhibit.")]
+Data = Annotated[Path | None, plain("Directory of region sets; default: CONTRADA_DATA.")]
+Output = Annotated[Path, plain("Directory for rows, tables and pictures.", "--output", "-o")]
+MasterOption = Annotated[
+    str | None, plain("Spark master for sweeps that count; default: local[*], for several seeds.", "--master")
+]
+Json = Annotated[bool, plain("Print one JSON object for each exhibit.", "--json")]
 OUTPUT = Path("build/experiments")
-Experiment = StrEnum("Experiment", ["network"])
 
 
-@app.command("cover-tables")
-def cover_tables(
-    json: JsonOption = False,
-    output: OutputOption = OUTPUT,
-    seed: SeedOption = 7,
-    commands: Annotated[int, plain("Number of commands; 60,000 in the paper.", min=1)] = 60_000,
-) -> None:
-    """Measure tables I and II of the covering paper: nodes visited and points compared by reporting mode k.
+@app.command("list")
+def list_exhibits(json: Json = False) -> None:
+    """List all exhibits: name, paper, number and claim."""
+    from contrada.papers.registry import EXHIBITS
 
-    Uses several bucket limits of the k-d tree, since the paper gives none. Takes about half a minute.
-    """
-    from contrada.papers import result_file
-    from contrada.papers.cover import tables as experiment
-
-    with ProgressLine(is_wanted=True) as progress:
-        rows = list(experiment.measure(commands, seed, tell=progress.step))
-    settings = {"seed": seed, "commands": commands, "attributes": experiment.ATTRIBUTES}
-    result = result_file.save(output / "cover_tables.json", experiment.NAME, settings, rows)
-    result["trends"] = experiment.trends(rows)
-    if json:
-        typer.echo(json_module.dumps(result))
-    else:
-        _show_tables(rows, result["trends"], experiment.COUNTS)
-
-
-@app.command("cover-figures")
-def cover_figures(
-    json: JsonOption = False,
-    output: OutputOption = OUTPUT,
-    seed: SeedOption = 7,
-    commands: Annotated[int, plain("Maximum number of commands; 100,000 in the paper.", min=10)] = 100_000,
-    repeats: Annotated[int, plain("Number of runs; the fastest counts.", min=1)] = 3,
-    redraw: RedrawOption = False,
-) -> None:
-    """Measure figures 8 to 12 of the covering paper: run time by reporting mode, by dimension, by index.
-
-    Takes a few minutes, mostly for the scan that the indexes are compared with.
-    """
-    from contrada.papers import result_file
-    from contrada.papers.cover import figures as experiment
-
-    require_matplotlib()
-    path = output / "cover_figures.json"
-    if redraw:
-        result = result_file.load(path, experiment.NAME)
-    else:
-        with ProgressLine(is_wanted=True) as progress:
-            rows = list(experiment.measure(commands, seed, repeats, progress.step))
-        settings = {"seed": seed, "commands": commands, "repeats": repeats}
-        result = result_file.save(path, experiment.NAME, settings, rows)
-    drawn = experiment.draw(result["rows"], output)
-    if json:
-        typer.echo(json_module.dumps(result | {"plots": [str(plot) for plot in drawn]}))
-    else:
-        typer.echo("\n".join(str(written) for written in (path, *drawn)))
+    for exhibit in EXHIBITS.values():
+        if json:
+            about = {"name": exhibit.name, "paper": exhibit.paper, "number": exhibit.number, "claim": exhibit.claim}
+            typer.echo(json_module.dumps(about))
+        else:
+            typer.echo(f"{exhibit.name:20} {exhibit.labels:20} {exhibit.claim}")
 
 
 @app.command()
 def run(
-    name: Annotated[Experiment, argument("The experiment: network.")],
-    json: JsonOption = False,
-    output: OutputOption = OUTPUT,
-    seed: Annotated[int, plain("Random seed; equal seeds give equal runs.", min=0)] = 1,
-    quick: Annotated[bool, plain("Run a small version, in less than a minute.", "--quick")] = False,
-    redraw: RedrawOption = False,
-    data: Annotated[Path | None, plain("Directory of the real regions; default: CONTRADA_DATA.")] = None,
-    processes: Annotated[int, plain("Number of simultaneous runs.", min=1)] = 1,
+    names: Names,
+    quick: Quick = False,
+    changes: Changes = None,
+    seeds: Seeds = None,
+    data: Data = None,
+    output: Output = OUTPUT,
+    master: MasterOption = None,
+    json: Json = False,
 ) -> None:
-    """Measure an experiment, row by row: what is in the file already is not measured again.
+    """Measure exhibits, and print and draw them; rows that are there are not measured again.
+
+    Rows go to Parquet and CSV, pictures to PNG and SVG. The paper's numbers stand beside ours only where the parameters
+    are the paper's.
 
     \b
-    network: brokers that flood, cover, merge and advertise, on rectangles and regions, beside the overlay;
-    half an hour or more, and real regions only where they are found.
-      contrada experiment run network --quick
+    One table, as the paper has it:
+      contrada experiment run cover-table-1
+    With other values:
+      contrada experiment run cover-table-1 --set k=1,2 --set draw=ends --seeds 1-5
     """
-    assert name == Experiment.network
-    from contrada.papers import row_file
-    from contrada.papers.network import plots, sweeps
-    from contrada.papers.network.run import measure
-    from contrada.papers.network.tables import Results, findings, tables
+    from contrada.papers.registry import find_exhibits
 
     require_matplotlib()
-    sweep = sweeps.QUICK if quick else sweeps.FULL
-    path = output / f"{sweep.stem}.ndjson"
+    _run(find_exhibits(names), quick, changes, seeds, data, output, master, json)
+
+
+@app.command("all")
+def run_all(
+    quick: Quick = False,
+    seeds: Seeds = None,
+    data: Data = None,
+    output: Output = OUTPUT,
+    master: MasterOption = None,
+    json: Json = False,
+) -> None:
+    """Measure all exhibits; those that need region sets are skipped with a message if there are none."""
+    from contrada.papers.registry import EXHIBITS
+
+    require_matplotlib()
+    directory = data_directory(data)
+    chosen = []
+    for exhibit in EXHIBITS.values():
+        if exhibit.needs_data and directory is None:
+            typer.echo(f"skipped {exhibit.name}: it needs region sets (--data or CONTRADA_DATA)", err=True)
+        else:
+            chosen.append(exhibit)
+    _run(chosen, quick, None, seeds, data, output, master, json)
+
+
+@app.command()
+def show(
+    name: Annotated[str, argument("Name of an exhibit.")],
+    quick: Quick = False,
+    changes: Changes = None,
+    seeds: Seeds = None,
+    data: Data = None,
+    output: Output = OUTPUT,
+    json: Json = False,
+) -> None:
+    """Describe an exhibit with its parameters; print and draw its rows if some were measured, without measuring."""
+    from contrada.papers.registry import find_exhibits
+
+    for exhibit in find_exhibits([name]):
+        if not json:
+            typer.echo("\n".join(described(exhibit)))
+        choice = choice_of(exhibit, quick, changes, seeds, data, output, None)
+        rows = choice.rows()
+        if rows:
+            require_matplotlib()
+            _print(choice, rows, json)
+        elif not json:
+            typer.echo(f"No rows with these parameters in {choice.log}.")
+
+
+def described(exhibit: Exhibit) -> Iterable[str]:
+    """Yield the lines that describe an exhibit: claim, command, parameters with their defaults."""
+    yield f"{exhibit.name}: {exhibit.labels}"
+    yield exhibit.claim
+    seeds = ",".join(map(str, exhibit.seeds))
+    yield f"contrada experiment run {exhibit.name} --seeds {seeds}"
+    for name, parameter in exhibit.parameters.items():
+        values = ",".join(map(str, parameter.values))
+        source = "" if parameter.is_printed else " (not in the paper)"
+        yield f"  --set {name}={values}  {parameter.about}{source}"
+
+
+def choice_of(
+    exhibit: Exhibit,
+    quick: bool,
+    changes: list[str] | None,
+    seeds: str | None,
+    data: Path | None,
+    output: Path,
+    master: str | None,
+) -> Choice:
+    """Return the runs of an exhibit that options choose; raise ExperimentError for options that do not fit."""
+    from contrada.papers.exhibit import parse_changes, parse_seeds
+    from contrada.papers.running import Choice
+
+    grid = exhibit.grid(quick=quick, changes=parse_changes(exhibit, changes or ()))
+    defaults = exhibit.quick_seeds if quick else exhibit.seeds
+    chosen = parse_seeds(seeds) if seeds is not None else defaults
+    return Choice(exhibit, grid, chosen, output, data_directory(data), master)
+
+
+def data_directory(data: Path | None) -> Path | None:
+    """Return the directory of region sets: the option, or CONTRADA_DATA; raise BadParameter if it does not exist."""
     known = os.environ.get("CONTRADA_DATA")
     directory = data if data is not None or not known else Path(known)
-    if not redraw:
+    if directory is not None and not directory.is_dir():
+        raise typer.BadParameter(f"{directory} is not a directory")
+    return directory
+
+
+def _run(
+    exhibits: list[Exhibit],
+    quick: bool,
+    changes: list[str] | None,
+    seeds: str | None,
+    data: Path | None,
+    output: Path,
+    master: str | None,
+    json: bool,
+) -> None:
+    """Measure exhibits one after another; options are checked for all of them before anything is measured."""
+    from contrada.papers import running
+
+    choices = [choice_of(exhibit, quick, changes, seeds, data, output, master) for exhibit in exhibits]
+    for choice in choices:
         with ProgressLine(is_wanted=True) as progress:
 
-            def tell(done: int, total: int, row: dict[str, Any]) -> None:
-                progress.step(str(sweeps.setting_of(row)), done, total)
+            def tell(done: int, total: int, run: Any, name: str = choice.exhibit.name) -> None:
+                progress.step(f"{name}: {', '.join(map(str, run[0].values()))}, seed {run[1]}", done, total)
 
-            wanted = sweep.settings(seed, directory)
-            row_file.add_rows(path, wanted, sweeps.setting_of, partial(measure, data=directory), processes, tell)
-    rows = [row for row in row_file.read_rows(path, sweeps.setting_of) if row["seed"] == seed]
-    if not rows:
-        raise FormatError(f"{path} has no rows of seed {seed}")
-    results = Results(rows, sweep, seed)
-    drawn = [str(plot) for plot in plots.draw(results, output)]
+            rows = running.run(choice, tell)
+        _print(choice, rows, json)
+
+
+def _print(choice: Choice, rows: list[Row], json: bool) -> None:
+    """Draw rows, and print their tables and findings, or everything as JSON."""
+    from contrada.papers.drawing import draw
+    from contrada.papers.showing import findings, markdown
+
+    exhibit = choice.exhibit
+    files = [str(path) for path in draw(exhibit, rows, choice.output)]
     if json:
-        found = {"experiment": name.value, "seed": seed, "rows": rows, "findings": findings(results), "plots": drawn}
-        typer.echo(json_module.dumps(found))
+        found = {"exhibit": exhibit.name, "parameters": choice.grid, "seeds": choice.seeds, "rows": rows}
+        typer.echo(json_module.dumps(found | {"findings": findings(exhibit, rows), "pictures": files}))
     else:
-        typer.echo("\n".join([tables(results), "", str(path), *drawn]))
+        typer.echo("\n\n".join([markdown(exhibit, rows), "\n".join(files)]) + "\n")
 
 
 def require_matplotlib() -> None:
     """Raise an error with the command that installs Matplotlib, before minutes are spent on measurements."""
     if find_spec("matplotlib") is None:
         raise ContradaError(missing("pictures need Matplotlib", "experiments"))
-
-
-def _show_tables(rows: list[dict[str, Any]], trends: list[dict[str, Any]], counts: tuple[str, ...]) -> None:
-    """Print counts in thousands, the paper's in brackets, and which trends hold."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(width=max(Console().width, 130))
-    for trend in trends:
-        chosen = [row for row in rows if (row["p"], row["overflow"]) == (trend["p"], trend["overflow"])]
-        limits = f"buckets of at most {trend['overflow']} points, merged below {chosen[0]['underflow']}"
-        title = f"p = {trend['p']:.0%}, {limits}: thousands, the paper's in brackets"
-        table = Table("k", *counts, "queries_u", title=title)
-        for row in chosen:
-            ours = [f"{row[count] / 1000:,.0f} ({row['paper'][count] / 1000:,.0f})" for count in counts]
-            table.add_row(str(row["k"]), *ours, f"{row['queries_u']:,}")
-        console.print(table)
-        held = [name for name, holds in trend.items() if holds is True]
-        broken = [name for name, holds in trend.items() if holds is False]
-        rest = f"; does not hold: {', '.join(broken)}" if broken else ""
-        console.print(f"holds: {', '.join(held) or 'nothing'}{rest}")

@@ -1,4 +1,4 @@
-"""`contrada overlay`: simulate the DR-tree, repeat the paper's evaluation, and run peers over sockets."""
+"""`contrada overlay`: simulate the DR-tree, and run peers over sockets."""
 
 from __future__ import annotations
 
@@ -161,37 +161,6 @@ def told_seeds(rows: list[dict[str, Any]]) -> str:
 
 
 PICTURES = (".svg", ".png", ".pdf")
-ROWS = Path("build/overlay/rows.ndjson")
-
-
-@app.command()
-def evaluate(
-    rows: Annotated[Path, plain("File of rows; rows in it are not computed again.")] = ROWS,
-    seeds: Annotated[int, plain("Number of seeds, from 1 on.", min=1)] = 5,
-    processes: Annotated[int, plain("Number of simultaneous runs.", min=1)] = 2,
-    scale: Annotated[float, plain("Factor for smaller trees, for a trial.", min=0.001, max=1)] = 1.0,
-    figures: Annotated[Path | None, plain("Directory of the figures; default: beside the rows.")] = None,
-) -> None:
-    """Repeat the paper's evaluation: write rows to a file, then figures 7 to 12, their tables and Table 2."""
-    from contrada.papers.overlay import figures as overlay_figures
-    from contrada.papers.overlay import plots as overlay_plots
-    from contrada.papers.overlay import tables as overlay_tables
-
-    require_matplotlib()
-    settings = overlay_figures.settings_of(range(1, seeds + 1), scale)
-
-    def tell(done: int, total: int, row: dict[str, Any]) -> None:
-        space = counted(row["dimensions"], "dimension")
-        about = f"{row['subscriptions']:,} {row['distribution']}, {space}, {row['split']}"
-        about += " with sketches" if row["sketch"] else ""
-        percent = 100 * row["false_positive_ratio"]
-        typer.echo(f"{done}/{total} {about}, {row['least']},{row['most']}: {percent:.3f} %", err=True)
-
-    overlay_figures.run(settings, rows, processes, tell)
-    found = overlay_figures.read_rows(rows)
-    for path in overlay_plots.plot(found, figures or rows.parent, scale=scale):
-        typer.echo(path)
-    typer.echo(overlay_tables.tables(found, scale))
 
 
 @app.command()

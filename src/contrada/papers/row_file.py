@@ -6,71 +6,66 @@ An interrupted experiment continues where it stopped, and drawing never computes
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from contrada import __version__
-from contrada.errors import ContradaError, FormatError
-from contrada.papers.result_file import commit
+from contrada.errors import FormatError
+from contrada.papers.exhibit import Row, Setting
+from contrada.papers.provenance import provenance
 
-Row = dict[str, Any]
-S = TypeVar("S")  # the setting of a run
+Run = tuple[Setting, int]  # a setting and a seed
+Key = tuple[Any, ...]
+Measured = Iterator[tuple[Run, Row]]
 
 
-def read_rows(path: Path, setting_of: Callable[[Row], Any]) -> list[Row]:
-    """Return the complete rows of a file; an interrupted run may have left half a line at the end.
+def key_of(run: Run) -> Key:
+    """Return what distinguishes a run in a file."""
+    setting, seed = run
+    return (seed, *sorted(setting.items()))
 
-    Raise FormatError if another line is invalid, before rows are added to a file of something else.
+
+def read_rows(path: Path) -> dict[Key, Row]:
+    """Return the complete rows of a file by their runs; an interrupted run may have left half a line.
+
+    Raise FormatError if another line is no row, before rows are added to a file of something else.
     """
-    rows = []
+    rows = {}
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
         try:
-            row = json.loads(line)
-            setting_of(row)
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            if isinstance(error, ValueError) and not isinstance(error, ContradaError) and line.startswith(b'{"'):
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if line.startswith(b'{"setting"'):
                 continue
-            reason = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise FormatError(f"{path}, line {number} is not a row of this experiment: {reason}") from None
-        rows.append(row)
+            raise FormatError(f"{path}, line {number} is not a row of an experiment: {error}") from None
+        try:
+            run = found["setting"], found["seed"]
+            rows[key_of(run)] = {**run[0], "seed": run[1], **found["values"], **found["about"]}
+        except (AttributeError, KeyError, TypeError) as error:
+            reason = f"it has no {error}" if isinstance(error, KeyError) else "it has another form"
+            raise FormatError(f"{path}, line {number} is not a row of an experiment: {reason}") from None
     return rows
 
 
 def add_rows(
     path: Path,
-    settings: Iterable[S],
-    setting_of: Callable[[Row], S],
-    measure: Callable[[S], Row],
-    processes: int,
-    tell: Callable[[int, int, Row], None] = lambda *_: None,
+    runs: Iterable[Run],
+    measured: Callable[[list[Run]], Measured],
+    tell: Callable[[int, int, Run], None] = lambda *_: None,
 ) -> int:
-    """Measure the settings that the file does not have, in their order, and write each row at once.
-
-    Return the number of new rows.
-    """
-    known = {setting_of(row) for row in read_rows(path, setting_of)}
-    waiting = [each for each in settings if each not in known]
+    """Measure the runs that the file does not have, and write each row at once; return the number of new rows."""
+    known = read_rows(path)
+    waiting = list({key_of(run): run for run in runs if key_of(run) not in known}.values())
+    if not waiting:
+        return 0
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = {"version": __version__, "commit": commit(), "python": platform.python_version(), "cores": os.cpu_count()}
+    tell(0, len(waiting), waiting[0])
     with path.open("a") as target:
         if target.tell() and not path.read_bytes().endswith(b"\n"):
             target.write("\n")
-        for done, row in enumerate(_measured(waiting, measure, processes), 1):
-            target.write(json.dumps(row | about) + "\n")
+        for done, (run, values) in enumerate(measured(waiting), 1):
+            row = {"setting": run[0], "seed": run[1], "values": values, "about": provenance()}
+            target.write(json.dumps(row) + "\n")
             target.flush()
-            tell(done, len(waiting), row)
+            tell(done, len(waiting), run)
     return len(waiting)
-
-
-def _measured(settings: list[S], measure: Callable[[S], Row], processes: int) -> Iterator[Row]:
-    if processes == 1:
-        yield from map(measure, settings)
-        return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(measure, each) for each in settings]):
-            yield future.result()

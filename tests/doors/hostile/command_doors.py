@@ -45,11 +45,15 @@ REFUSED_EARLY: dict[str, tuple[str, ...]] = {
     "overlay churn": (
         "--peers 0", "--seconds -1", "--latency nan", "--loss 2", "--distribution x", "--peers 3 --seconds 1 --json",
     ),
-    "overlay evaluate": ("--seeds 0", "--scale nan", "--scale 2"),
     "overlay show": ("'not there'", "m.ndjson", "--rubbish"),
-    "experiment cover-figures": ("--rubbish", "--seed x"),
-    "experiment cover-tables": ("--rubbish", "--seed x"),
-    "experiment run": ("network --rubbish", "rubbish", "network --seed x"),
+    "experiment list": ("--rubbish", "rubbish", "--json"),
+    "experiment show": ("", "rubbish", "\udcff", "network --seeds x", "cover-table-1 --set k=x --json"),
+    "experiment all": ("--rubbish", "--seeds x", "--data 'not there'", "--seeds -1"),
+    "experiment run": (
+        "network --rubbish", "rubbish", "network --seeds x", "", "network --set sweep=\udcff", "network --set =",
+        f"cover-table-1 --set k={'9' * 5000}", "cover-table-1 --data m.ndjson", "cover-readings --seeds 1-99999999999",
+        "overlay-figure-7 --set degree=1:1", "overlay-figure-7 --set distribution=zipf-0:0",
+    ),
     "serve": (
         "--port x", "--port 99999999", "--config 'not there'", "--config m.ndjson", "--limits-body-bytes", "rubbish",
         "--rubbish 1", "--limits-body-bytes x", "--store rubbish", "--config taken", "--state m.ndjson",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import shapely
 
-from generators.rings import Geometries, Rings, star_order
+from contrada.papers.spatial.drawn_regions import star_order
+from generators.rings import Geometries, Rings
 
 Maker = Callable[[np.random.Generator], Any]
 

@@ -97,13 +97,6 @@ def as_multipolygons(regions: Geometries) -> Geometries:
     return wrapped
 
 
-def star_order(points: Floats, centre: Floats | None = None) -> Floats:
-    """Return sets of points (..., n, 2), each ordered counter-clockwise around its mean or another centre."""
-    apart = points - (points.mean(axis=-2, keepdims=True) if centre is None else centre)
-    order = np.argsort(np.arctan2(apart[..., 1], apart[..., 0]), axis=-1, kind="stable")
-    return np.take_along_axis(points, order[..., None], axis=-2)
-
-
 def polygons(region: Any) -> Polygons:
     """Return the coordinates of one Shapely polygon or multipolygon as the judge reads them."""
     return [

@@ -10,8 +10,8 @@ import shapely
 from hypothesis import strategies as st
 
 from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.papers.spatial.drawn_regions import star_order
 from generators.families.mosaic import Mosaic
-from generators.rings import star_order
 
 GRID = 6  # coordinates are 0..GRID
 

@@ -18,7 +18,7 @@ from contrada.overlay.protocol import Publication
 from contrada.overlay.rules import Rules
 from contrada.overlay.simulation.simulator import MessageSpread, Simulator
 from contrada.papers.network.plan import NetworkSetting, Plan
-from contrada.papers.overlay.figures import METHODS
+from contrada.papers.overlay.exhibits import METHODS
 from contrada.papers.overlay.workload import holding
 
 SUBSCRIBERS, BROKERS = "peers: subscribers", "peers: brokers"
@@ -32,7 +32,7 @@ def measure_peers(setting: NetworkSetting, plan: Plan) -> Row:
     boxes = plan.work.boxes
     if boxes is None:
         raise FormatError(f"{setting.workload}: the overlay is measured on rectangles")
-    simulator = Simulator(Rules(**METHODS["ours"]), setting.seed)
+    simulator = Simulator(Rules(**METHODS["R* with sketches"]), setting.seed)
     peers = _joined(simulator, setting, plan)
     joining = simulator.notes
     state = [len(peer.state.interest.boxes) + sum(map(len, peer.state.nodes)) for peer in simulator.peers.values()]

@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from contrada.papers.drawing import save
+from contrada.papers.exhibit import Row
 from contrada.papers.network.run import MODES
 from contrada.papers.network.sweeps import AXIS_MODES, AXIS_WORKLOAD, SHAPES, value_of
 from contrada.papers.network.tables import Results
-from contrada.papers.row_file import Row
 
 # Colour and marker of each mode; markers and fillings tell them apart without colours.
 LOOKS: dict[str, dict[str, Any]] = {
@@ -31,13 +32,13 @@ def draw(results: Results, directory: Path) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     stem = directory / results.sweep.stem
     return [
-        _draw_modes(results, Path(f"{stem}_modes.png")),
-        _draw_growth(results, Path(f"{stem}_growth.png")),
-        *_draw_links(results, Path(f"{stem}_links.png")),
+        *_draw_modes(results, Path(f"{stem}_modes")),
+        *_draw_growth(results, Path(f"{stem}_growth")),
+        *_draw_links(results, Path(f"{stem}_links")),
     ]
 
 
-def _draw_modes(results: Results, path: Path) -> Path:
+def _draw_modes(results: Results, path: Path) -> list[Path]:
     """Draw control messages and entries in percent of flooding's, by workload and mode."""
     from matplotlib.figure import Figure
 
@@ -56,11 +57,10 @@ def _draw_modes(results: Results, path: Path) -> Path:
         axes.grid(alpha=0.3)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(MODES))
-    figure.savefig(path, dpi=110)
-    return path
+    return save(figure, path)
 
 
-def _draw_growth(results: Results, path: Path) -> Path:
+def _draw_growth(results: Results, path: Path) -> list[Path]:
     """Draw control messages and seconds until settled by brokers, control messages and entries by subscriptions."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter
@@ -99,8 +99,7 @@ def _draw_growth(results: Results, path: Path) -> Path:
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:,g}" if axes is settling else "{x:,.0f}")
             axes.yaxis.set_minor_formatter(NullFormatter())
-    figure.savefig(path, dpi=110)
-    return path
+    return save(figure, path)
 
 
 def _line(axes: Any, rows: list[tuple[int, Row | None]], name: str, **look: Any) -> None:
@@ -137,8 +136,7 @@ def _draw_links(results: Results, path: Path) -> list[Path]:
         f" {row['brokers']} brokers\n▲ towards the root, ▼ away from it; the more a link forwards, the wider its line",
         fontsize=10,
     )
-    figure.savefig(path, dpi=110)
-    return [path]
+    return save(figure, path)
 
 
 def _places(brokers: int) -> dict[str, tuple[float, float]]:

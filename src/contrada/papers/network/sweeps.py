@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from contrada.errors import FormatError
+from contrada.papers.exhibit import Row
 from contrada.papers.network.peers import PEER_MODES
 from contrada.papers.network.plan import NetworkSetting
 from contrada.papers.network.region_sets import is_there
 from contrada.papers.network.run import MODES
 from contrada.papers.network.workload import RECTANGLES, WORKLOADS
-from contrada.papers.row_file import Row
 
 AXIS_WORKLOAD = "parcels 25:75"  # needs no files
 AXIS_MODES = ("flooding", "covering", "withdrawal")

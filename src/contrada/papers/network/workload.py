@@ -20,8 +20,7 @@ import pyarrow as pa
 from contrada.errors import FormatError
 from contrada.geometry import Region, RegionArray, RelationSet, relate
 from contrada.model import Constraint, Filter
-from contrada.papers.cover.commands import rectangle_commands
-from contrada.papers.cover.tables import ATTRIBUTES
+from contrada.papers.cover.commands import ATTRIBUTES, rectangle_commands
 from contrada.papers.network.region_sets import FILES, PARCELS, region_set
 from contrada.papers.overlay.workload import Boxes, distribution_of, draw_messages, draw_subscriptions
 

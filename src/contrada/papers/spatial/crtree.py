@@ -136,11 +136,11 @@ class CRTree:
             self._regions.keep(self._places[slots])
             self._places[slots] = np.arange(len(slots))
 
-    def match(self, value: Region | Point, *, density: float | None = None) -> NDArray[np.int64]:
+    def match(self, value: Region | Point, *, density: float | None = None, extra: bool = False) -> NDArray[np.int64]:
         """Return the rows of the constraints that a message's value satisfies, sorted.
 
-        With a `density`, constraints that boxes do not decide are evaluated by Algorithm 1 (`relate_sampled`), which
-        does not support points.
+        With a `density`, constraints that boxes do not decide are evaluated by Algorithm 1, which does not support
+        points; `relate_sampled` explains `extra`.
         """
         if not isinstance(value, (Region, Point)):
             raise TypeError(f"match: need a Region or Point, got {type(value).__name__}")
@@ -149,12 +149,14 @@ class CRTree:
         common_crs(self.crs, value.crs)
         decided, candidates = self.search(value)
         if len(candidates):
-            codes = self._relations(value, candidates, density)
+            codes = self._relations(value, candidates, density, extra)
             candidates = candidates[(self._masks[candidates] >> codes & 1).astype(bool)]
         rows: NDArray[np.int64] = np.sort(self._rows[np.concatenate([decided, candidates])])
         return rows
 
-    def _relations(self, value: Region | Point, slots: NDArray[np.int32], density: float | None) -> NDArray[np.uint8]:
+    def _relations(
+        self, value: Region | Point, slots: NDArray[np.int32], density: float | None, extra: bool
+    ) -> NDArray[np.uint8]:
         """Return the relation codes of `value` to the regions of the constraints `slots`."""
         places = self._places[slots]
         if isinstance(value, Region) and density is None:
@@ -164,7 +166,7 @@ class CRTree:
             return codes
         column = RegionArray(take(self._regions.arrays, places), self.crs)
         if isinstance(value, Region) and density is not None:
-            return relate_sampled(value, column, density)
+            return relate_sampled(value, column, density, extra=extra)
         return relate(value, column, threads=1)
 
     def search(self, value: Region | Point) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

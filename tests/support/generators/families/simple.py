@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import shapely
 
+from contrada.papers.spatial.drawn_regions import star_order
 from generators.families.family import Maker, Pairs
-from generators.rings import Bools, Floats, Geometries, add_straight, redescribe, star_order
+from generators.rings import Bools, Floats, Geometries, add_straight, redescribe
 
 ROUNDS = 16  # in which polygons are drawn, each with another number of vertices
 UNIT = 12  # the grid's step: halves, thirds and quarters are integers too

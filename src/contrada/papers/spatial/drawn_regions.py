@@ -1,4 +1,4 @@
-"""Seeded workloads: the synthetic regions of [SPATIAL] section 5, its kinds of messages, and coastlines.
+"""Seeded workloads of [SPATIAL]: the synthetic regions of section 5 and its kinds of messages.
 
 Section 5 chooses two random points as the frame R of a region, three or four points each on a separate side
 of R and further points within R, and orders them "in such a way that the boundary has no intersecting
@@ -14,10 +14,11 @@ from typing import Literal
 
 import numpy as np
 import shapely
+from numpy.typing import NDArray
 
-from contrada.geometry import Region, RegionArray
-from generators.rings import Floats, star_order
+from contrada.geometry import RegionArray
 
+Floats = NDArray[np.float64]
 Box = tuple[float, float, float, float]
 MessageKind = Literal["A", "B", "C"]
 
@@ -150,6 +151,13 @@ KINDS: dict[str, tuple[int, int, float, Callable[[np.random.Generator, int, int]
 }
 
 
+def star_order(points: Floats, centre: Floats | None = None) -> Floats:
+    """Return sets of points (..., n, 2), each ordered counter-clockwise around its mean or another centre."""
+    apart = points - (points.mean(axis=-2, keepdims=True) if centre is None else centre)
+    order = np.argsort(np.arctan2(apart[..., 1], apart[..., 0]), axis=-1, kind="stable")
+    return np.take_along_axis(points, order[..., None], axis=-2)
+
+
 def place(unit: Floats, frames: Floats) -> Floats:
     """Rings of the unit square moved into their frames; 0 and 1 land on the frame's sides exactly."""
     low, high = frames[:, None, :2], frames[:, None, 2:]
@@ -161,31 +169,3 @@ def as_regions(rings: list[Floats]) -> RegionArray:
     owner = np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
     vertices = np.concatenate(rings) if rings else np.empty((0, 2))
     return RegionArray.from_shapely(shapely.polygons(shapely.linearrings(vertices, indices=owner)))
-
-
-def coastline(
-    rng: np.random.Generator, vertices: int, *, centre: tuple[float, float] = (0.0, 0.0), radius: float = 1000.0
-) -> Region:
-    """An island whose distance from the centre wanders, on all scales, between 0.6 and 1.4 of `radius`."""
-    angle = 2 * np.pi * np.arange(vertices) / vertices
-    distance = radius * (1 + 0.4 * fractal(rng, vertices))
-    ring = np.stack([centre[0] + distance * np.cos(angle), centre[1] + distance * np.sin(angle)], axis=1)
-    return Region(ring)
-
-
-def neighbours(rng: np.random.Generator, vertices: int) -> tuple[Region, Region]:
-    """Two regions that meet along a wandering border: all but two of the vertices of either are shared."""
-    width = 1000.0
-    height = np.linspace(0.0, width, vertices - 2)
-    border = np.stack([width * (1 + 0.4 * fractal(rng, vertices - 2)), height], axis=1)
-    west = np.concatenate([border, [(0.0, width), (0.0, 0.0)]])
-    east = np.concatenate([border[::-1], [(2 * width, 0.0), (2 * width, width)]])
-    return Region(west), Region(east)
-
-
-def fractal(rng: np.random.Generator, count: int, roughness: float = 1.1) -> Floats:
-    """A periodic random curve whose waves of k periods have amplitude k ** -roughness, scaled to -1..1."""
-    waves = np.arange(1, count // 2 + 1)
-    amplitude = rng.normal(size=len(waves)) + 1j * rng.normal(size=len(waves))
-    curve = np.fft.irfft(np.concatenate([[0], amplitude * waves**-roughness]), count)
-    return np.asarray(curve / np.abs(curve).max())

@@ -1,0 +1,27 @@
+"""All exhibits by name, in the order of the papers."""
+
+from __future__ import annotations
+
+from contrada.papers.cover.exhibits import EXHIBITS as COVER
+from contrada.papers.exhibit import SHOWN_CHARACTERS, Exhibit, ExperimentError
+from contrada.papers.network.exhibits import EXHIBITS as NETWORK
+from contrada.papers.overlay.exhibits import EXHIBITS as OVERLAY
+from contrada.papers.spatial.exhibits import EXHIBITS as SPATIAL
+
+EXHIBITS: dict[str, Exhibit] = {exhibit.name: exhibit for exhibit in (*SPATIAL, *COVER, *OVERLAY, *NETWORK)}
+PAPERS = tuple(dict.fromkeys(exhibit.paper for exhibit in EXHIBITS.values()))
+
+
+def find_exhibits(names: list[str]) -> list[Exhibit]:
+    """Return the named exhibits, each once; the name of a paper stands for all of its exhibits.
+
+    >>> [exhibit.name for exhibit in find_exhibits(["cover-table-1", "overlay"])][:2]
+    ['cover-table-1', 'overlay-figure-7']
+    """
+    found: dict[str, Exhibit] = {}
+    for name in names:
+        chosen = {each: exhibit for each, exhibit in EXHIBITS.items() if name in (each, exhibit.paper)}
+        if not chosen:
+            raise ExperimentError(f"unknown exhibit {name!r:.{SHOWN_CHARACTERS}}; `contrada experiment list` names all")
+        found |= chosen
+    return list(found.values())

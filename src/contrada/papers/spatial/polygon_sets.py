@@ -1,0 +1,97 @@
+"""Constraints and messages of [SPATIAL], section 5: synthetic regions, or the polygons of a file, with operators."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import FormatError
+from contrada.geometry import Region, RegionArray, Relation
+from contrada.papers.network.region_sets import FILES
+from contrada.papers.spatial import drawn_regions
+from contrada.papers.spatial.drawn_regions import UNIVERSE, Box, MessageKind
+
+SYNTHETIC = "synthetic"
+TWENTY_POINTS = "20 points"  # messages as the synthetic constraints are
+KINDS = ("A", "B", "C")
+SETS = ("London", "Rhône-Alpes", "SoCal")
+MAX_SYNTHETIC = 10_000
+SHOWN_CHARACTERS = 60
+
+
+class PolygonSet(NamedTuple):
+    """Simple polygons in random order, each with one of the eight relations, and the box of them all."""
+
+    column: RegionArray
+    operators: NDArray[np.uint8]
+    universe: Box
+
+    @property
+    def masks(self) -> NDArray[np.uint8]:
+        """The operators as masks."""
+        return (1 << self.operators).astype(np.uint8)
+
+    def first(self, count: int) -> PolygonSet:
+        """Return the first polygons alone, all for 0."""
+        return self if not count else self._replace(column=self.column[:count], operators=self.operators[:count])
+
+    def density(self, per_half_length: float) -> float:
+        """Return the points per unit of length for so many per half-length of the universe: D / (UX + UY)."""
+        xmin, ymin, xmax, ymax = self.universe
+        return per_half_length / (xmax - xmin + ymax - ymin)
+
+
+@lru_cache(maxsize=4)
+def polygon_set(name: str, seed: int, data: Path | None) -> PolygonSet:
+    """Return the synthetic set or that of a file in `data`; polygons with holes or several parts are left out.
+
+    Algorithm 1 is not defined for these.
+    """
+    rng = np.random.default_rng(seed)
+    column = drawn_regions.paper_regions(rng, MAX_SYNTHETIC) if name == SYNTHETIC else read_set(name, data)
+    simple = np.flatnonzero(column.is_simple)
+    if not len(simple):
+        raise FormatError(f"{name}: there is no polygon without holes")
+    chosen = column[rng.permutation(simple)]
+    low, high = chosen.bounds[:, :2].min(axis=0), chosen.bounds[:, 2:].max(axis=0)
+    universe = UNIVERSE if name == SYNTHETIC else cast("Box", (*low.tolist(), *high.tolist()))
+    return PolygonSet(chosen, rng.integers(0, len(Relation), len(chosen)).astype(np.uint8), universe)
+
+
+def read_set(name: str, data: Path | None) -> RegionArray:
+    """Return the geometry column of a Parquet file: one of the paper's sets, or the stem of any other file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if data is None:
+        raise FormatError(f"{name}: region sets need a directory")
+    path = data / FILES.get(name, f"{name}.parquet")
+    try:
+        return RegionArray.from_wkb(pq.read_table(path, columns=["geometry"])["geometry"])
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+def messages_of(polygons: PolygonSet, kind: str, count: int, seed: int) -> list[Region]:
+    """Return messages of kind A, B or C whose boxes take 1 to 25 % of the universe, or as synthetic constraints."""
+    rng = np.random.default_rng((seed, 1, (TWENTY_POINTS, *KINDS).index(kind)))
+    if kind == TWENTY_POINTS:
+        return list(drawn_regions.paper_regions(rng, count))
+    return list(drawn_regions.message_regions(rng, count, cast("MessageKind", kind), universe=polygons.universe))
+
+
+def check_kind(kind: str) -> None:
+    """Raise FormatError for an unknown kind of messages."""
+    if kind not in (TWENTY_POINTS, *KINDS):
+        known = ", ".join((TWENTY_POINTS, *KINDS))
+        raise FormatError(f"unknown kind of messages {kind!r:.{SHOWN_CHARACTERS}}; kinds: {known}")
+
+
+def check_set(name: str) -> None:
+    """Raise FormatError for a name that is no stem of a file."""
+    if not name or "/" in name or "\\" in name or "\0" in name or name.startswith("."):
+        raise FormatError(f"set: need a name of a set or file, got {name!r:.{SHOWN_CHARACTERS}}")

@@ -1,0 +1,126 @@
+"""The exhibits of [SPATIAL]: contenders agree, Tables 1 and 2 are checked on lattice polygons, sets come from files."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+from contrada.errors import FormatError
+from contrada.geometry import RegionArray, Relation
+from contrada.papers.registry import EXHIBITS
+from contrada.papers.spatial import measuring
+from contrada.papers.spatial.measuring import (
+    CONTENDERS,
+    EXACT,
+    INTERSECTS,
+    PACKED,
+    RELATION_NAMES,
+    SAMPLED,
+    contender,
+    measure_gain,
+    measure_matching,
+    measure_pairs,
+    measure_simplification,
+)  # fmt: skip
+from contrada.papers.spatial.polygon_sets import SYNTHETIC, check_set, messages_of, polygon_set
+
+WORK = {"set": SYNTHETIC, "constraints": 300, "kind": "20 points", "messages": 3, "density": 2_000}
+
+
+@pytest.fixture
+def own_set(tmp_path):
+    """A directory with a set of squares, one of which has a hole."""
+    squares = [shapely.box(x, y, x + 0.6, y + 0.6) for x in range(6) for y in range(6)]
+    ring = shapely.box(0, 0, 9, 9).difference(shapely.box(1, 1, 8, 8))
+    wkb = shapely.to_wkb(np.array([*squares, ring]))
+    pq.write_table(pa.table({"geometry": pa.array(wkb.tolist(), pa.binary())}), tmp_path / "mine.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", [name for name in CONTENDERS if name not in (PACKED, INTERSECTS)])
+def test_contenders_give_the_same_rows(name):
+    workload = polygon_set(SYNTHETIC, 1, None).first(300)
+    exact = contender(PACKED, SYNTHETIC, 300, 2_000, 1, None)
+    match = contender(name, SYNTHETIC, 300, 20_000, 1, None)
+    for message in messages_of(workload, "20 points", 3, 1):
+        wrong = len(np.setxor1d(exact(message), match(message)))
+        assert wrong <= (3 if "Algorithm 1" in name else 0)
+
+
+def test_a_timed_row_has_times_matches_and_errors():
+    for name in (EXACT, SAMPLED):
+        row = measure_matching(WORK | {"contender": name}, 1, None)
+        assert row["ms"] > 0
+        assert 0 < row["matches"] < 300
+        assert row["wrong"] < 0.01
+    assert measure_matching(WORK | {"contender": INTERSECTS}, 1, None)["wrong"] is None
+
+
+def test_simplification_keeps_the_answers_and_drops_filters():
+    work = WORK | {"predicates": 5, "matcher": "counting"}
+    before, after = (measure_simplification(work | {"simplified": word}, 1, None) for word in ("no", "yes"))
+    assert before["matches"] == after["matches"]
+    assert after["filters"] < before["filters"] == 150
+    table = measure_simplification(work | {"simplified": "yes", "matcher": "table"}, 1, None)
+    assert table["matches"] == after["matches"]
+
+
+def test_a_set_of_ones_own_comes_from_a_file(own_set):
+    polygons = polygon_set("mine", 1, own_set)
+    assert len(polygons.column) == 36, "a polygon with a hole is left out"
+    assert polygons.universe == (0, 0, 5.6, 5.6)
+    assert polygons.density(11_200) == pytest.approx(1000)
+    work = {"set": "mine", "constraints": 0, "kind": "B", "messages": 2}
+    gains = [measure_gain(work | {"density": density}, 1, own_set)["gain"] for density in (0, 40_000)]
+    assert 0 <= gains[1] <= gains[0] < 0.1
+
+
+@pytest.mark.parametrize("name", ["rubbish", "other"])
+def test_sets_that_are_not_there_are_told(name, tmp_path):
+    (tmp_path / "rubbish.parquet").write_text("rubbish")
+    with pytest.raises(FormatError, match=name):
+        polygon_set(name, 1, tmp_path)
+    with pytest.raises(FormatError, match="directory"):
+        polygon_set(name, 1, None)
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "a\0b"])
+def test_names_of_sets_are_no_paths(name):
+    with pytest.raises(FormatError, match="set: need a name"):
+        check_set(name)
+
+
+@pytest.mark.parametrize("corners", [3, 5])
+def test_table_1_holds_and_table_2_misses_what_the_errata_say(corners):
+    rows = {
+        name: measure_pairs({"relation": name, "corners": corners, "pairs": 20_000}, 1, None) for name in RELATION_NAMES
+    }
+    assert sum(row["found"] for row in rows.values()) == 20_000
+    for name, row in rows.items():
+        assert row["follow"] == row["found"]
+        assert row["missed_corrected"] == 0
+        assert bool(row["missed"]) == (name in ("covers", "covered-by")), name
+
+
+def test_the_printed_tables_are_those_of_the_paper():
+    assert {"".join(bits) for bits in measuring.PRINTED_INTERSECTIONS.values()} == {
+        "0001", "1001", "1111", "1000", "0100", "0011", "1011", "1100",
+    }  # fmt: skip
+    assert measuring.PRINTED_BOXES[Relation.COVERS] == (Relation.COVERS, Relation.EQUALS)
+    assert Relation.EQUALS not in measuring.PRINTED_BOXES[Relation.DISJOINT]
+
+
+def test_table_3_stands_beside_whole_sets_alone():
+    exhibit = EXHIBITS["spatial-table-3"]
+    row = {"set": "London", "kind": "A", "contender": SAMPLED, "constraints": 0, "density": 10_000, "messages": 7}
+    assert exhibit.beside(row) == {"ms": 59.0}
+    for other in ({"constraints": 100}, {"density": 2_000}, {"contender": PACKED}, {"set": "mine"}):
+        assert exhibit.beside(row | other) == {}
+
+
+def test_lattice_polygons_are_valid():
+    shapes = measuring.lattice_polygons(np.random.default_rng(1), 200, 6)
+    assert len(shapes) == 200
+    assert shapely.is_valid(shapes).all()
+    assert RegionArray.from_shapely(shapes).is_simple.all()
