@@ -23,6 +23,8 @@ const EMPTY: GeoJSON.FeatureCollection = { type: "FeatureCollection", features: 
 const CLICK_SLACK = 4; // pixels around the pointer that count as hit
 const FIT_ZOOM = 16;
 const REFRESH_MILLISECONDS = 3000;
+// The fine coast keeps the only worker of a small machine busy for seconds: what the map is about comes first.
+const FINE_DELAY_MILLISECONDS = 5000;
 const TILE_LAYER = "subscriptions"; // the layer of the server's vector tiles
 let views = 0;
 
@@ -194,10 +196,13 @@ class MapLibreView implements MapView {
     const loadFine = () => {
       if (this.maplibre.getZoom() < FINE_ZOOM - 0.5) return;
       this.maplibre.off("zoom", loadFine);
-      void Promise.all((["land-fine", "borders-fine"] as const).map(load)).then(() => {
-        // Until here the coarse coast was shown at all zoom levels.
-        for (const part of ["land", "borders"]) this.maplibre.setLayerZoomRange(part, 0, FINE_ZOOM);
-      });
+      const timer = setTimeout(() => {
+        void Promise.all((["land-fine", "borders-fine"] as const).map(load)).then(() => {
+          // Until here the coarse coast was shown at all zoom levels.
+          for (const part of ["land", "borders"]) this.maplibre.setLayerZoomRange(part, 0, FINE_ZOOM);
+        });
+      }, FINE_DELAY_MILLISECONDS);
+      this.#cleanups.push(() => { clearTimeout(timer); });
     };
     this.maplibre.on("zoom", loadFine);
     loadFine();
