@@ -387,7 +387,7 @@ def test_many_messages_and_matches_are_written_in_chunks(spark, run, tmp_path):
         .join(spark.range(6000).selectExpr("id", "id % 50 AS n"), "n")
         .selectExpr("concat('k', id) AS key", "'s' AS subscriber", "repeat('x', 5000) AS filter", "geometry"),
         "matches": spark.range(150_000)
-        .selectExpr("id % 15000 AS message_id", "'s' AS subscriber", "concat('k', (id * 7) % 6000) AS key")
+        .selectExpr("id % 15000 AS message_id", "'s' AS subscriber", "concat('k', (id * 7 + id div 15000) % 6000) AS key")
         .union(spark.range(6000).selectExpr("20000L", "'s'", "concat('k', id)")),  # one message matches all
         "rejected": run.tables["rejected"].limit(0),
     }
@@ -397,7 +397,7 @@ def test_many_messages_and_matches_are_written_in_chunks(spark, run, tmp_path):
     assert [int(item[0]) for item in data.lines["items"]] == list(range(30_000))
     assert data.lines["counts"][20_000] == 6000
     assert len(data.matches(20_000)) == 6000
-    assert data.matches(77).keys() == {f"k{(n * 7) % 6000}" for n in range(77, 150_000, 15_000)}
+    assert data.matches(77).keys() == {f"k{(n * 7 + n // 15_000) % 6000}" for n in range(77, 150_000, 15_000)}
     sizes = {path.name: path.stat().st_size for path in (tmp_path / "report-data").iterdir()}
     assert max(sizes.values()) < 1_100_000
     assert len(data.lines["overview"]) == 5000  # of 6,000
