@@ -100,7 +100,7 @@ def frames(load: LoadedMap) -> Iterator[Row]:
     if not len(found):
         raise SkippedError(f"no two frames within {load.scale.seconds / 2:g} s")
     yield Row.alone(FRAMES, "median", float(np.median(found)), "ms")
-    yield Row.alone(FRAMES, "p95", float(np.percentile(found, 95)), "ms")
+    yield Row.alone(FRAMES, "p95 of frames", float(np.percentile(found, 95)), "ms")
 
 
 def memory(load: LoadedMap) -> Iterator[Row | Shown]:

@@ -387,7 +387,9 @@ def test_many_messages_and_matches_are_written_in_chunks(spark, run, tmp_path):
         .join(spark.range(6000).selectExpr("id", "id % 50 AS n"), "n")
         .selectExpr("concat('k', id) AS key", "'s' AS subscriber", "repeat('x', 5000) AS filter", "geometry"),
         "matches": spark.range(150_000)
-        .selectExpr("id % 15000 AS message_id", "'s' AS subscriber", "concat('k', (id * 7 + id div 15000) % 6000) AS key")
+        .selectExpr(
+            "id % 15000 AS message_id", "'s' AS subscriber", "concat('k', (id * 7 + id div 15000) % 6000) AS key"
+        )
         .union(spark.range(6000).selectExpr("20000L", "'s'", "concat('k', id)")),  # one message matches all
         "rejected": run.tables["rejected"].limit(0),
     }

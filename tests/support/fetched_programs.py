@@ -61,13 +61,16 @@ def run(command: list[str], place: Path, **variables: str) -> str:
 def unpack_package(package: str, place: Path, unpacked: Path) -> str:
     """Unpack a package of Debian or Ubuntu and what its program misses here; return the value of LD_LIBRARY_PATH.
 
-    What it misses is what apt would install with it, as far as it holds libraries or fonts.
+    What it misses is what apt would install with it, as far as it holds libraries or fonts. Its own further packages,
+    such as chromium-common, are unpacked beside it also where they are installed: the program looks for files there.
     """
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise NoProgramError(f"there is no {package}, and no apt-get to fetch it with")
     told = run(["apt-get", "install", "--simulate", "--no-install-recommends", package], place)
     missing = {line.split()[1] for line in told.splitlines() if line.startswith("Inst ")}
-    needed = {name for name in missing if name.startswith(("lib", "font", f"{package}-"))}
+    depends = run(["apt-cache", "depends", "--no-recommends", "--no-suggests", package], place)
+    own = {name for name in depends.split() if name.startswith(f"{package}-")}
+    needed = own | {name for name in missing if name.startswith(("lib", "font"))}
     run(["apt-get", "download", package, *sorted(needed)], place)
     for file in sorted(place.glob("*.deb")):
         run(["dpkg", "-x", str(file), str(unpacked)], place)

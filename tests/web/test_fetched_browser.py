@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 def test_chromium_is_fetched_where_none_is_installed(tmp_path, monkeypatch):
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name in ("apt-get", "dpkg", "dpkg-deb", "tar", "sh", "rm"):
+    for name in ("apt-cache", "apt-get", "dpkg", "dpkg-deb", "tar", "sh", "rm"):
         found = shutil.which(name)
         if found is None:
             give_up(f"there is no {name}")

@@ -91,7 +91,7 @@ def test_a_dropped_file_with_markup_stays_text(chromium, hostile, tmp_path):
         expect(form.get_by_text(file.name)).to_be_visible()
         form.get_by_role("button", name="Publish", exact=True).click()
         shown.wait_for_message(3)
-        expect(page.get_by_role("tabpanel", name="Ask").get_by_text("<script>alert(8)</script>").first).to_be_visible()
+        expect(shown.panel("Ask").get_by_text("<script>alert(8)</script>").first).to_be_visible()
         assert page.locator(MADE).count() == 0
     seen.check()
 
@@ -105,7 +105,7 @@ def test_the_policy_forbids_inline_script_and_other_origins(hostile):
     assert not {"'unsafe-inline'", "'unsafe-eval'", "*", "http:", "https:"} & {
         one for part in parts.values() for one in part
     }
-    assert parts["object-src"] == ["'none'"] or parts["default-src"] == ["'none'"]
+    assert parts.get("object-src", parts["default-src"]) == ["'none'"]
     assert parts["frame-ancestors"] == ["'none'"]
     assert parts["base-uri"] in (["'none'"], ["'self'"])
     assert "<style" not in text

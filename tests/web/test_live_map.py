@@ -62,6 +62,16 @@ def live(chromium, server):
         seen.check()
 
 
+@pytest.fixture
+def interrupted(chromium, server):
+    """A page that is signed in, and may tell in its console that the server is gone."""
+    with context(chromium) as window:
+        shown = LiveMap(window.new_page(), server.url)
+        shown.open(VIEW)
+        shown.log_in(server.key)
+        yield shown
+
+
 def test_a_tour_from_drawing_to_the_reason(chromium, server, client):
     tour.prepare(client)
     with context(chromium) as window:
@@ -160,7 +170,7 @@ def test_a_dropped_alert_is_published(live, client):
     expect(form.get_by_label("WKT or coordinates")).to_have_value(re.compile("POLYGON"))
     form.get_by_role("button", name="Publish", exact=True).click()
     live.wait_for_message(1)
-    expect(live.page.get_by_role("tabpanel", name="Ask")).to_contain_text("hail")
+    expect(live.panel("Ask")).to_contain_text("hail")
 
 
 def drop(form, name, text):
@@ -215,7 +225,8 @@ def test_a_permalink_restores_view_time_and_selection(live, client, chromium, se
         assert other.link["time"] == live.link["time"]
 
 
-def test_a_restart_of_the_server_loses_nothing(live, client, server):
+def test_a_restart_of_the_server_loses_nothing(interrupted, client, server):
+    live = interrupted
     client.subscribe("deep", "ann", f"S_INTERSECTS(geometry, {AREA})")
     client.publish(point(INSIDE, depth=1))
     live.wait_for_message(1)

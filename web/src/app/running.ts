@@ -72,6 +72,7 @@ function applyLink({ map, store }: AppContext, player: Player, { view, time, sel
     const [lng, lat] = map.project([view.x, view.y]);
     map.maplibre.jumpTo({ center: [lng, lat], zoom: view.zoom });
   }
+  store.linked.value = view === null ? null : selection;
   store.selection.value = selection;
   store.panel.value = panel ?? (selection === null ? "messages" : "ask");
   if (time !== null) void player.jump(time);
@@ -142,7 +143,11 @@ function followHash(context: AppContext, player: Player): () => void {
     clearTimeout(timer);
     timer = setTimeout(write, HASH_MILLISECONDS);
   };
-  const read = () => { applyLink(context, player, parsePermalink(location.hash)); };
+  // Not `location.hash`: a write that was due may have replaced the new address before this event came.
+  const read = (event: HashChangeEvent) => {
+    clearTimeout(timer);
+    applyLink(context, player, parsePermalink(new URL(event.newURL).hash));
+  };
   const stop = effect(() => {
     writeSoon([store.selection.value, store.panel.value, store.playing.value, store.time.value]);
   });

@@ -26,6 +26,8 @@ export interface Store {
   /** Latest transitions of tracked objects, oldest first, at most KEPT_TRANSITIONS. */
   transitions: Signal<readonly MapTransition[]>;
   selection: Signal<Selection | null>;
+  /** The selection that an address named together with a view: the map stays at that view. */
+  linked: Signal<Selection | null>;
   /** The moment shown, as milliseconds since 1970; null follows the present. */
   time: Signal<number | null>;
   playing: Signal<boolean>;
@@ -44,6 +46,7 @@ export function createStore(): Store {
     messages: signal([]),
     transitions: signal([]),
     selection: signal<Selection | null>(null),
+    linked: signal<Selection | null>(null),
     time: signal<number | null>(null),
     playing: signal(false),
     speed: signal(60),

@@ -102,11 +102,12 @@ function useRelationLayer(context: AppContext, constraint: ExplainedConstraint |
     hatchRelation(map.maplibre);
     map.setFeatures("relation", features);
     const places = [spatial.asked, spatial.found].filter((geometry) => geometry !== null);
-    map.fit(places, { maxZoom: 14 });
+    const linked = store.linked.peek();
+    if (linked === null || linked !== store.selection.peek()) map.fit(places, { maxZoom: 14 });
     return () => {
       map.setFeatures("relation", []);
     };
-  }, [map, constraint, isShown]);
+  }, [map, store, constraint, isShown]);
 }
 
 /** Return the parts of a picture as features; the last one, which is on top, is labelled with the relation. */
