@@ -81,10 +81,10 @@ def test_pages_are_readable(chromium, served, scheme):
     assert not each_page(chromium, served, KINDS, WIDE, scheme, check_access)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_stays_in_the_window_of_a_phone(chromium, built, served, scheme):
-    assert not each_page(chromium, served, names(built), PHONE, scheme, check_width)
-    assert not each_page(chromium, served, KINDS, PHONE, scheme, check_access)
+def test_every_page_stays_in_the_window_of_a_phone(chromium, built, served):
+    assert not each_page(chromium, served, names(built), PHONE, "light", check_width)
+    for scheme in ("light", "dark"):
+        assert not each_page(chromium, served, KINDS, PHONE, scheme, check_access)
 
 
 @pytest.mark.parametrize("way", ["file", "http"])

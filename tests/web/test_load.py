@@ -34,7 +34,7 @@ def test_tasks_of_the_page_are_seen(chromium):
         page.evaluate(WORKS)
         found = watch_tasks(page, 2)
         assert isinstance(found, Tasks)
-        assert 10 <= (found.work > 25).sum() <= 25
+        assert (found.work > 25).sum() >= 10
         assert found.percentile(95) >= 29
 
 
