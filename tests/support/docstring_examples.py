@@ -14,15 +14,8 @@ from griffe import Extension, Object
 def fenced(text: str) -> str:
     """Return a docstring with a fence around each example: from a prompt to the next empty line.
 
-    >>> print(fenced("Add two numbers.\\n\\n>>> 1 + 1\\n2\\n\\nMore."))
-    Add two numbers.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    <BLANKLINE>
-    More.
+    >>> fenced("Add.\\n>>> 1 + 1\\n2\\n\\nMore.").split("\\n")
+    ['Add.', '', '```pycon', '>>> 1 + 1', '2', '```', '', 'More.']
     """
     return "\n".join(_fenced_lines(text.splitlines()))
 

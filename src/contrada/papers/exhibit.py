@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -131,7 +130,7 @@ class Exhibit:
     draw: Callable[[list[Row], Path], list[Path]] | None = None
     plan: Callable[[Grid, Path | None], list[Setting]] | None = None  # settings that are not all combinations
 
-    @cached_property
+    @property
     def labels(self) -> str:
         """The paper and the number, such as [COVER] figure 8."""
         return f"[{self.paper.upper()}] {self.number}" if self.number else f"[{self.paper.upper()}]"

@@ -348,7 +348,7 @@ def load_settings(
     9000
     >>> load_settings(None, {"CONTRADA_SERVER_PORT": "none"})
     Traceback (most recent call last):
-    contrada.service.settings.SettingsError: CONTRADA_SERVER_PORT='none': need a whole number from 0 to 65,535
+    contrada.service.setting_section.SettingsError: CONTRADA_SERVER_PORT='none': need a whole number from 0 to 65,535
     """
     given: dict[Option, GivenSetting] = {}
     tables = _read_toml(file)
