@@ -1,18 +1,15 @@
 """The documentation in a browser: readable in both modes, on a phone too, searchable, and sufficient to itself."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from browser import PHONE, WIDE, check_access, check_width, context, watch
+from built_docs import build_site
 from static_site import static_site
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 SECONDS = 20_000  # milliseconds that a busy machine may take
 KINDS = ["index.html", "serve-settings.html", "performance.html", "api/broker.html"]  # one of each kind of page
 # Code of every language, tables, pictures and notes: axe takes some seconds for the contrast of a long page.
@@ -20,12 +17,9 @@ COLOURED = ["index.html", "start.html", "cli.html", "pipeline.html", "map.html",
 
 
 @pytest.fixture(scope="module")
-def built():
+def built(tmp_path_factory):
     """The folder of the site, as `make docs` builds it."""
-    command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--clean"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert run.returncode == 0, run.stdout + run.stderr
-    return ROOT / "build" / "site"
+    return build_site(tmp_path_factory.mktemp("documentation"))
 
 
 @pytest.fixture(scope="module")
