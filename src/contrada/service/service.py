@@ -95,6 +95,7 @@ class Service:
         self._carry: Callable[[Sequence[LinkFrame | LinkEnd] | None], None] = lambda outgoing: None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
+        self._saving_tracks = asyncio.Lock()
         self._record_watches: dict[str, Callable[[str, bytes | None], None]] = {}  # by the kind of the records
         self._change_watch: ChangeWatch | None = None
         self.matched = 0  # pairs of a message and a subscription since the start
@@ -279,8 +280,12 @@ class Service:
             await asyncio.to_thread(release_free_memory)
 
     async def save_tracks(self) -> None:
-        """Write snapshots of tracked objects that have changed much since the last one."""
-        await save_tracks(self._engine.core, self.do)
+        """Write snapshots of tracked objects that have changed much since the last one.
+
+        One call at a time: two snapshots of the same state would have the same name, and the second would remove both.
+        """
+        async with self._saving_tracks:
+            await save_tracks(self._engine.core, self.do)
 
     @property
     def following(self) -> Following | None:

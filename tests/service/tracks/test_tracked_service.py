@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from random import Random
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 import pytest
 
 from contrada.errors import ContradaError
-from contrada.service.core import NewSubscription
+from contrada.service.core import Core, NewSubscription
 from contrada.service.cursors import Position
 from contrada.service.feeds import Event, Reset
 from contrada.service.intake import Post
 from contrada.service.service import Retention, Service, ServiceLimits
-from contrada.service.store.message_store import MessageStore
+from contrada.service.store.message_store import MessageStore, StoreChange
 from contrada.service.store.sqlite import SqliteStore
 from contrada.service.tracks.asking import DwellAsked, TrackAsked
+from contrada.service.tracks.groups import GroupKey
 from effort import slow
 from oracles.track_model import Fence, ModelFix, TrackModel
 from serving import run
@@ -318,6 +320,57 @@ def test_snapshots_bound_what_is_logged(tmp_path):
         kinds = ("track-group", "track-snapshot", "track-delta")
         assert [await service.records(kind) for kind in kinds] == [[], [], []]
         await service.stop()
+
+    run(work())
+
+
+async def publish_until_due(service: Service) -> None:
+    """Publish until a snapshot is due. The service saves none meanwhile."""
+    for number in range(10_000):
+        await service.publish("t", post(*(ModelFix(fix % 7, (fix + number) % 9, 2) for fix in range(20))))
+        if await service.do(lambda core, change: core.trackers.due()):
+            return
+    raise AssertionError("no snapshot is due")
+
+
+def test_snapshots_that_are_saved_at_the_same_time_do_not_remove_each_other(tmp_path):
+    async def work() -> None:
+        limits = ServiceLimits(track_log=1)
+        service = await started(SqliteStore(tmp_path), limits=limits)
+        await service.put("t", "fence", asked())
+        await publish_until_due(service)
+        await asyncio.gather(*(service.save_tracks() for _ in range(3)))
+        before = service.tracks
+        await service.stop()
+        service = await started(SqliteStore(tmp_path), limits=limits)
+        assert service.tracks[:2] == before[:2] != (0, 0)
+        await service.stop()
+
+    run(work())
+
+
+def test_what_is_left_of_a_snapshot_from_before_a_restart_does_not_harm_the_next_one(tmp_path):
+    async def work() -> None:
+        limits = ServiceLimits(track_log=1)
+        service = await started(SqliteStore(tmp_path), limits=limits)
+        await service.put("t", "fence", asked())
+        await publish_until_due(service)
+
+        def begin(core: Core, change: StoreChange) -> None:  # written, but not completed
+            begun = core.trackers.begin_snapshot(GroupKey("t", "bus", None, "geometry", "ignore"), change)
+            assert begun is not None
+            change.records += begun.records()
+
+        await service.do(begin)
+        before = service.tracks
+        await service.stop()
+        for _ in range(2):
+            service = await started(SqliteStore(tmp_path), limits=limits)
+            assert service.tracks[:2] == before[:2] != (0, 0)
+            await service.save_tracks()
+            await service.tick()
+            await service.save_tracks()
+            await service.stop()
 
     run(work())
 

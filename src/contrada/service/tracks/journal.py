@@ -111,11 +111,18 @@ class JournalRest:
     """Records that are of no use any more, which are removed part by part."""
 
     def __init__(self, names: Iterable[tuple[str, str]] = ()) -> None:
-        self._names = deque([iter(names)])
+        self._names: deque[Iterator[tuple[str, str]]] = deque()
+        if records := list(names):
+            self._names.append(iter(records))
 
     def add(self, names: Iterator[tuple[str, str]]) -> None:
         """Take records."""
         self._names.append(names)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no records are left to remove."""
+        return not self._names
 
     def remove_some(self, change: StoreChange) -> bool:
         """Remove some records; return True if there are more."""

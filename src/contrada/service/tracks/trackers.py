@@ -162,7 +162,13 @@ class Trackers:
         return self._rest.remove_some(change)
 
     def due(self) -> list[GroupKey]:
-        """Return the groups that need a snapshot."""
+        """Return the groups that need a snapshot; none while old records are left to remove.
+
+        Among these may be parts of a snapshot that was not completed before a restart. A new snapshot of the same state
+        has the same names, and its parts must not be removed.
+        """
+        if not self._rest.is_empty:
+            return []
         return [key for key, journal in list(self._journals.items()) if journal.is_due(self._log)]
 
     def begin_snapshot(self, key: GroupKey, change: StoreChange) -> BegunSnapshot | None:
