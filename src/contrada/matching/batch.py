@@ -28,7 +28,6 @@ Pairs = tuple[Integers, Integers]  # messages and filters
 
 MIN_MESSAGES_PER_SLICE = 16
 MIN_ROWS_PER_SLICE, MAX_ROWS_PER_SLICE = 4096, 1 << 16  # of a table; larger slices would not stay in the caches
-LEAD = 32  # the calling thread gets 1/LEAD of the rows of a table on top of its share
 NO_PAIRS: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -325,11 +324,7 @@ def slice_spans(rows: int, threads: int | None) -> list[tuple[int, int]]:
     """Return start and end of the slices of a table that are read and matched on their own; one if it is small."""
     check_threads(threads)
     count = min(threads or cores(), rows // MIN_ROWS_PER_SLICE)
-    slices = max(1, count, -(-rows // MAX_ROWS_PER_SLICE))
-    if slices > count:
-        return spans_of(rows, slices)
-    first = (rows - rows // LEAD) // count * (count - 1)  # the calling thread has the last slice, and begins at once
-    return [*spans_of(first, count - 1), (first, rows)]
+    return spans_of(rows, max(1, count, -(-rows // MAX_ROWS_PER_SLICE)))
 
 
 def spans_of(rows: int, count: int) -> list[tuple[int, int]]:

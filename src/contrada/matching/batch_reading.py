@@ -66,10 +66,10 @@ def _order(spatial: Mapping[str, SpatialColumn], main: str | None, size: int) ->
 
 
 def batch_of_table(table: Any, crs: Mapping[str, Crs | None], encoder: MessageEncoder, main: str | None = None) -> Read:
-    """Return the good rows of a table from `as_table`, column by column, and the rejections sorted by row.
+    """Return the good rows of a table, column by column, and the rejections sorted by row.
 
-    `crs` are the systems of the attributes that subscriptions ask for regions and points of. The batch is ordered by
-    the regions and points of attribute `main`.
+    The table has one column per attribute. `crs` are the systems of the attributes that subscriptions ask for regions
+    and points of. The batch is ordered by the regions and points of attribute `main`.
     """
     size = table.num_rows
     encoded = ColumnEncoder(encoder, size)

@@ -10,6 +10,7 @@ import numpy as np
 from contrada.arguments import checks_methods
 from contrada.errors import ArgumentError, CrsError
 from contrada.formats.message_values import read_message
+from contrada.formats.tables.rows import attributes_of, table_of
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.arrays import offsets_of
 from contrada.geometry.crs import Crs, common_crs
@@ -93,8 +94,7 @@ class MatchingTable:
         snapshot = self._store.asked()
         encoder = self._store.encoder
         if batch_reading.is_arrow(messages):
-            table = batch_reading.as_table(messages, {*self._crs, *encoder.asked})
-            offsets, answer, rejected = self._match_table(snapshot, table, threads)
+            offsets, answer, rejected = self._match_table(snapshot, table_of(messages), threads)
         else:
             main = main_attribute(snapshot)
             batch, rejected = batch_reading.batch_of_list(messages, self._read, encoder, main)
@@ -108,12 +108,13 @@ class MatchingTable:
     ) -> tuple[Integers, Integers, list[Rejection]]:
         """Read and match slices of a large table in threads, a small table as a whole; return offsets and rows."""
         spans, main = slice_spans(table.num_rows, threads), main_attribute(snapshot)
+        asked = {*self._crs, *self._store.encoder.asked}
         offsets = np.empty(table.num_rows + 1, np.int64)
         offsets[0] = 0
 
         def match(span: tuple[int, int]) -> tuple[Integers, list[Rejection]]:
             start, stop = span
-            part = table.slice(start, stop - start)
+            part = attributes_of(table.slice(start, stop - start), asked)
             batch, rejected = batch_reading.batch_of_table(part, self._crs, self._store.encoder, main)
             counts, answer = match_batch(snapshot, batch, stop - start, threads if len(spans) == 1 else 1)
             np.cumsum(counts, out=offsets[start + 1 : stop + 1])
