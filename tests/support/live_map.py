@@ -6,13 +6,14 @@ Things are found by their roles and names, as a screen reader finds them, and th
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
-WAITING = 30_000  # milliseconds that a busy machine may take
+WAITING = 90_000  # milliseconds that a busy machine may take
 TILE = 512  # pixels of the world at zoom 0
 Point = tuple[float, float]
 
@@ -116,7 +117,22 @@ class LiveMap:
         row.get_by_label("Type").select_option(kind)
         row.get_by_label("Value").fill(str(value))
 
+    def submit(self, form: Locator, button: str, outcome: str) -> Locator:
+        """Press a button of a form, wait for the article that shows what came of it, and return that.
+
+        The page opens the article once the server has answered: a panel that is opened before stays open.
+        """
+        form.get_by_role("button", name=button, exact=True).click()
+        article = self.page.get_by_role("article", name=outcome)
+        expect(article).to_be_visible()
+        return article
+
     # --- waiting ---
+
+    def wait_for_link(self, **parts: str) -> None:
+        """Wait until the address has these parts; the page writes the view and the time there after a moment."""
+        looked_for = (f"(?=.*[#&]{name}={re.escape(value)}(&|$))" for name, value in parts.items())
+        expect(self.page).to_have_url(re.compile("".join(looked_for)))
 
     def wait_for_subscriptions(self, count: int) -> None:
         """Wait until the page has so many subscriptions; opens the panel that tells it."""

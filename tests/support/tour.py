@@ -93,8 +93,7 @@ def _subscribe(shown: LiveMap, shoot: Shoot) -> None:
     shoot("trial", "Try it on the last hour before you subscribe", page)
     form.get_by_label("Key").fill("old-town")
     form.get_by_label("Subscriber").fill("civil protection")
-    form.get_by_role("button", name="Subscribe", exact=True).click()
-    expect(page.get_by_role("article", name="Subscription old-town")).to_be_visible()
+    shown.submit(form, "Subscribe", "Subscription old-town")
     shoot("subscribed", "Subscribed: from now on every message is compared, exactly", page)
 
 
@@ -104,8 +103,7 @@ def _publish(shown: LiveMap, shoot: Shoot) -> None:
     shown.fill_attribute(form, "text", "text", "thunderstorm")
     shown.fill_attribute(form, "severity", "number", 3)
     shoot("storm", "Draw a message: a storm over the edge of the town", page)
-    form.get_by_role("button", name="Publish", exact=True).click()
-    message = page.get_by_role("article", name="Message 2")
+    message = shown.submit(form, "Publish", "Message 2")
     expect(message.get_by_role("list", name="Subscriptions that matched")).to_contain_text("old-town")
     shoot("match", "It is matched and delivered at once", page)
 

@@ -155,8 +155,7 @@ def test_files_become_regions_of_a_subscription(live, client, tmp_path, name, te
     expect(form.get_by_label("WKT or coordinates")).to_have_value(re.compile("POLYGON"))
     form.get_by_label("Key").fill("dropped")
     form.get_by_label("Subscriber").fill("ann")
-    form.get_by_role("button", name="Subscribe", exact=True).click()
-    live.wait_for_subscriptions(1)
+    live.submit(form, "Subscribe", "Subscription dropped")
     client.publish(point([11.33, 43.32]))
     client.publish(point([11.36, 43.32]))
     live.wait_for_message(2)
@@ -168,9 +167,19 @@ def test_a_dropped_alert_is_published(live, client):
     form = live.form("Message")
     drop(form, "alert.cap", CAP)
     expect(form.get_by_label("WKT or coordinates")).to_have_value(re.compile("POLYGON"))
+    article = live.submit(form, "Publish", "Message 1")
+    expect(article.get_by_role("list", name="Subscriptions that matched")).to_contain_text("hail")
+
+
+def test_a_typed_region_is_published_by_the_next_click(live, client):
+    form = live.form("Message")
+    text = form.get_by_label("WKT or coordinates")
+    text.fill("POLYGON ((11.3 43.3, 11.4 43.3, 11.4")
     form.get_by_role("button", name="Publish", exact=True).click()
-    live.wait_for_message(1)
-    expect(live.panel("Ask")).to_contain_text("hail")
+    expect(form.get_by_role("alert").first).to_be_visible()
+    text.fill("POLYGON ((11.3 43.3, 11.4 43.3, 11.4 43.4, 11.3 43.3))")
+    live.submit(form, "Publish", "Message 1")
+    assert client.dry_run("S_INTERSECTS(geometry, POINT (11.39 43.31))").count == 1
 
 
 def drop(form, name, text):

@@ -182,13 +182,37 @@ def test_a_public_screen_changes_nothing_until_somebody_signs_in(chromium, tmp_p
         for name in ("Pause", "Change", "Delete"):
             expect(page.get_by_role("article").get_by_role("button", name=name)).to_have_count(0)
         expect(page.get_by_role("tab", name="Do")).to_have_count(0)
-        refused = page.evaluate("fetch('/subscriptions/hospital', {method: 'DELETE'}).then(answer => answer.status)")
+        with page.expect_console_message(lambda told: "401" in told.text):  # the browser tells of the refusal
+            refused = page.evaluate(
+                "fetch('/subscriptions/hospital', {method: 'DELETE'}).then(answer => answer.status)"
+            )
         assert refused == 401
-        seen.errors.clear()  # the browser tells of the 401
+        seen.errors.clear()
         page.get_by_role("button", name="Sign in").click()
         shown.log_in(server.key)
         expect(page.get_by_role("tab", name="Do")).to_be_visible()
         expect(page.get_by_text("Read-only")).to_have_count(0)
+        seen.check()
+
+
+def test_a_map_that_is_left_early_leaves_nothing_behind(chromium, server):
+    with context(chromium) as window:
+        page = window.new_page()
+        seen = watch(page, server.url)
+        page.clock.install()
+        shown = LiveMap(page, server.url)
+        shown.open(VIEW)
+        for moment in ("at once", "with messages", "while drawing"):
+            page.get_by_label("API key").fill(server.key)
+            page.get_by_role("button", name="Sign in").click()
+            if moment == "with messages":
+                shown.wait_for_message(1)
+            if moment == "while drawing":
+                shown.form("Message").get_by_role("button", name="Rectangle").click()
+                expect(page.get_by_role("status").filter(has_text="Click one corner")).to_be_visible()
+            page.get_by_role("button", name="Sign out").click()
+            expect(page.get_by_label("API key")).to_be_visible()
+            page.clock.run_for(20_000)  # what the map had put off
         seen.check()
 
 

@@ -41,6 +41,7 @@ export function run(context: AppContext, link: Permalink, actions: { openHelp: (
   });
   const player = new Player({ api, store, feed, scene, announce, now });
   const fitAll = () => { fitEverything(context); };
+  applyLink(context, player, link); // before followHash writes the address
   const stops = [
     () => { feed.stop(); },
     () => { player.pause(); },
@@ -51,7 +52,6 @@ export function run(context: AppContext, link: Permalink, actions: { openHelp: (
     keepExpiring(context, scene, now),
     addShortcuts({ context, player, fitAll, openHelp: actions.openHelp, nextTheme }),
   ];
-  applyLink(context, player, link);
   void feed.start();
   return {
     context,
@@ -72,11 +72,11 @@ function applyLink({ map, store }: AppContext, player: Player, { view, time, sel
     const [lng, lat] = map.project([view.x, view.y]);
     map.maplibre.jumpTo({ center: [lng, lat], zoom: view.zoom });
   }
+  if (time !== null) void player.jump(time);
+  else if (store.time.value !== null) player.live();
   store.linked.value = view === null ? null : selection;
   store.selection.value = selection;
   store.panel.value = panel ?? (selection === null ? "messages" : "ask");
-  if (time !== null) void player.jump(time);
-  else if (store.time.value !== null) player.live();
 }
 
 function fitEverything({ map, store, settings }: AppContext): void {
@@ -132,7 +132,8 @@ export function selectionsOf(hits: Hit[], current: Selection | null, scene: Pick
 function followHash(context: AppContext, player: Player): () => void {
   const { map, store } = context;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const write = () => {
+  const write = (..._changes: unknown[]) => {
+    clearTimeout(timer);
     const { lng, lat } = map.maplibre.getCenter();
     const [x, y] = map.unproject([lng, lat]);
     const time = store.playing.peek() ? null : store.time.peek();
@@ -148,13 +149,15 @@ function followHash(context: AppContext, player: Player): () => void {
     clearTimeout(timer);
     applyLink(context, player, parsePermalink(new URL(event.newURL).hash));
   };
-  const stop = effect(() => {
-    writeSoon([store.selection.value, store.panel.value, store.playing.value, store.time.value]);
-  });
+  // A choice is in the address at once, so that a reload finds it; the view and the time change many times a second.
+  const stops = [
+    effect(() => { write(store.selection.value, store.panel.value); }),
+    effect(() => { writeSoon(store.playing.value || store.time.value); }),
+  ];
   map.maplibre.on("moveend", writeSoon);
   addEventListener("hashchange", read);
   return () => {
-    stop();
+    for (const stop of stops) stop();
     clearTimeout(timer);
     removeEventListener("hashchange", read);
   };

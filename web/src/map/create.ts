@@ -40,6 +40,7 @@ class MapLibreView implements MapView {
   readonly project: (xy: Position) => Position;
   readonly unproject: (lngLat: Position) => Position;
   readonly ready: Promise<void>;
+  isDestroyed = false;
   readonly #options: MapOptions;
   readonly #protocol: string;
   readonly #projection: Projection;
@@ -84,7 +85,7 @@ class MapLibreView implements MapView {
   }
 
   update(layer: LayerName, changed: Feature[], removed: string[]): void {
-    if (changed.length + removed.length === 0) return;
+    if (this.isDestroyed || changed.length + removed.length === 0) return;
     const source = this.#source(layer);
     if (source === undefined) {
       this.#refreshTilesSoon();
@@ -96,15 +97,18 @@ class MapLibreView implements MapView {
   }
 
   setState(layer: LayerName, id: string, state: FeatureState): void {
+    if (this.isDestroyed) return;
     this.maplibre.setFeatureState(this.#target(layer, id), { ...state });
   }
 
   clearState(layer: LayerName): void {
+    if (this.isDestroyed) return;
     const { source, sourceLayer } = this.#target(layer, "");
     this.maplibre.removeFeatureState(sourceLayer === undefined ? { source } : { source, sourceLayer });
   }
 
   show(layer: LayerName, visible: boolean): void {
+    if (this.isDestroyed) return;
     for (const shape of ["fill", "line", "point", "label"] as const) {
       this.maplibre.setLayoutProperty(layerId(layer, shape), "visibility", visible ? "visible" : "none");
     }
@@ -112,7 +116,7 @@ class MapLibreView implements MapView {
 
   fit(geometries: GeoJSON.Geometry[], options: { maxZoom?: number; animate?: boolean } = {}): void {
     const bounds = boundsOf(geometries.map((geometry) => mapGeometry(geometry, this.project)));
-    if (bounds === null) return;
+    if (this.isDestroyed || bounds === null) return;
     this.maplibre.fitBounds(bounds, {
       padding: this.#fittingPadding(),
       maxZoom: options.maxZoom ?? FIT_ZOOM,
@@ -126,6 +130,7 @@ class MapLibreView implements MapView {
   }
 
   setTheme(theme: Theme): void {
+    if (this.isDestroyed) return;
     const host = this.maplibre.getContainer();
     host.dataset.theme = theme;
     for (const layer of this.#layers(theme)) {
@@ -155,6 +160,7 @@ class MapLibreView implements MapView {
   }
 
   destroy(): void {
+    this.isDestroyed = true;
     cancelAnimationFrame(this.#hoverFrame);
     if (this.#refreshTimer !== null) clearTimeout(this.#refreshTimer);
     for (const clean of this.#cleanups) clean();
@@ -190,14 +196,16 @@ class MapLibreView implements MapView {
   async #loadBasemap(): Promise<void> {
     const load = async (part: BasemapPart) => {
       const data = await this.#options.basemap.load(part);
-      if (data !== null) await this.maplibre.getSource<GeoJSONSource>(part)?.setData(data);
+      if (data !== null && !this.isDestroyed) await this.maplibre.getSource<GeoJSONSource>(part)?.setData(data);
     };
     await Promise.all((["land", "borders", "places"] as const).map(load));
+    if (this.isDestroyed) return;
     const loadFine = () => {
       if (this.maplibre.getZoom() < FINE_ZOOM - 0.5) return;
       this.maplibre.off("zoom", loadFine);
       const timer = setTimeout(() => {
         void Promise.all((["land-fine", "borders-fine"] as const).map(load)).then(() => {
+          if (this.isDestroyed) return;
           // Until here the coarse coast was shown at all zoom levels.
           for (const part of ["land", "borders"]) this.maplibre.setLayerZoomRange(part, 0, FINE_ZOOM);
         });

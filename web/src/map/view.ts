@@ -83,5 +83,7 @@ export interface MapView {
   project: (xy: [number, number]) => [number, number];
   unproject: (lngLat: [number, number]) => [number, number];
   readonly maplibre: MapLibre;
+  /** The map is gone: calls do nothing any more, and `maplibre` must not be used. */
+  readonly isDestroyed: boolean;
   destroy(): void;
 }

@@ -56,6 +56,14 @@ describe("the filter editor", () => {
     expect(await editor.isReady()).toBe(true);
   });
 
+  it("is ready with text that was typed a moment ago, whatever the form before it lacks", async () => {
+    const editor = new FilterEditor({ filter: reader }, 60_000);
+    expect(await editor.isReady()).toBe(false); // the form that is offered has no region
+    editor.setText("severity >= 3");
+    expect(await editor.isReady()).toBe(true);
+    expect(editor.form.value?.terms[0]).toMatchObject({ attribute: "severity", values: ["3"] });
+  });
+
   it("names the place of a fault, and keeps the form before it", async () => {
     const editor = new FilterEditor({ filter: reader }, 0);
     editor.setForm(GOOD);
@@ -280,6 +288,17 @@ describe("a message", () => {
     expect(publishBody).toHaveBeenCalledWith(" <alert/>", "application/cap+xml");
     expect(await model.publish()).toBe(8);
     expect(publishBody).toHaveBeenLastCalledWith(expect.stringContaining('"wind": {"speed":1}'), "application/json");
+  });
+
+  it("is not sent while what was typed as its place is none", async () => {
+    const publishBody = vi.fn(() => Promise.resolve({ sequence: 8 }));
+    const model = new PublishModel({ publishBody });
+    model.rows.value = [{ name: "severity", type: "number", value: "3" }];
+    model.placeFault.value = "POLYGON ((0 0: expected a number";
+    expect(await model.publish()).toBeNull();
+    expect(model.problem.value?.field).toBe("place");
+    model.placeFault.value = null;
+    expect(await model.publish()).toBe(8);
   });
 
   it("takes a region alone from a file without attributes", () => {

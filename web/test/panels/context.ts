@@ -99,6 +99,7 @@ export class FakeMap {
       maplibre: { getSource: () => undefined, getContainer: () => this.container } as unknown as MapView["maplibre"],
       project: (xy) => xy,
       unproject: (xy) => xy,
+      isDestroyed: false,
     };
     return view as MapView;
   }

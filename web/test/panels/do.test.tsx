@@ -151,6 +151,53 @@ describe("publishing", () => {
     expect(publishBody).toHaveBeenCalledWith(text, "application/geo+json");
   });
 
+  it("takes a place while it is typed, and tells on leaving the field that text is none", async () => {
+    const { publishBody, map } = open();
+    const user = userEvent.setup();
+    await user.click(screen.getByRole("button", { name: "Message" }));
+    const text = screen.getByLabelText<HTMLTextAreaElement>("WKT or coordinates");
+    await user.type(text, "POINT (1 2)");
+    expect(map.kinds("draft")).toEqual(["draft"]);
+    await user.type(text, " and more");
+    expect(text.getAttribute("aria-invalid")).toBeNull();
+    await user.click(screen.getByRole("button", { name: "Publish" }));
+    expect(text.getAttribute("aria-invalid")).toBe("true");
+    expect(text.value).toBe("POINT (1 2) and more");
+    expect(map.kinds("draft")).toEqual([]);
+    expect(publishBody).not.toHaveBeenCalled();
+    await user.click(screen.getByRole("button", { name: "Clear" }));
+    expect(screen.getByLabelText<HTMLTextAreaElement>("WKT or coordinates").value).toBe("");
+  });
+
+  it("forgets text that is no place when a file brings one", async () => {
+    const { publishBody } = open();
+    const user = userEvent.setup();
+    await user.click(screen.getByRole("button", { name: "Message" }));
+    await user.type(screen.getByLabelText("WKT or coordinates"), "POINT (1");
+    await user.tab();
+    await choose(new File(["POINT (1 2)"], "here.wkt"));
+    const text = screen.getByLabelText<HTMLTextAreaElement>("WKT or coordinates");
+    await waitFor(() => { expect(text.value).toBe("POINT (1 2)"); });
+    expect(text.getAttribute("aria-invalid")).toBeNull();
+    await user.click(screen.getByRole("button", { name: "Publish" }));
+    expect(publishBody).toHaveBeenCalledWith('{"geometry": {"type":"Point","coordinates":[1,2]}}', "application/json");
+  });
+
+  it("leaves a panel open that was opened before the answer came", async () => {
+    const { publishBody, context, announced } = open();
+    let answer: (published: { sequence: number }) => void = () => undefined;
+    publishBody.mockImplementation(() => new Promise((resolve) => { answer = resolve; }));
+    const user = userEvent.setup();
+    await user.click(screen.getByRole("button", { name: "Message" }));
+    await user.type(screen.getByLabelText("WKT or coordinates"), "1 2");
+    await user.click(screen.getByRole("button", { name: "Publish" }));
+    context.store.panel.value = "messages";
+    answer({ sequence: 12 });
+    await waitFor(() => { expect(announced).toContain("Published as message 12."); });
+    expect(context.store.panel.value).toBe("messages");
+    expect(context.store.selection.value).toBeNull();
+  });
+
   it("names what is wrong with a dropped file", async () => {
     open();
     await choose(new File(["POLYGON ((0 0, 1 1))"], "bad.wkt"));

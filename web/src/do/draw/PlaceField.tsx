@@ -18,41 +18,54 @@ export function PlaceField(props: {
   label: string;
   place: Place | null;
   onPlace: (place: Place | null) => void;
+  /** Takes what is wrong with text that was typed and is no place (the place is null then); null once it is mended. */
+  onFault?: (fault: string | null) => void;
   /** Takes a whole file in place of its regions; without it the union of all regions is the place. */
   onFile?: (file: ReadFile, name: string, text: string) => void;
   problem?: string | null | undefined;
 }): JSX.Element {
   const { context, place, onPlace } = props;
-  const drawing = useDrawing(context, onPlace);
   const limits = { plain: context.settings.plain };
-  const [typed, setTyped] = useState<string | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  const text = typed ?? (place === null ? "" : writeWkt(place));
+  const [typed, setTyped] = useState<TypedPlace | null>(null);
+  const [fileFault, setFileFault] = useState<string | null>(null);
+  // Typed text is for one place: a place that was drawn or came with a file since then takes its turn.
+  const shown = typed?.place === place ? typed : null;
+  const text = shown?.text ?? (place === null ? "" : writeWkt(place));
 
-  const take = (next: Place | null) => {
-    setTyped(null);
-    setFault(null);
-    onPlace(next);
+  const set = (next: Place | null, typedAs: TypedPlace | null) => {
+    setTyped(typedAs);
+    setFileFault(null);
+    props.onFault?.(typedAs?.fault ?? null);
+    if (next !== place) onPlace(next);
+  };
+  const take = (next: Place | null) => { set(next, null); };
+  const drawing = useDrawing(context, take);
+  // A place is taken while it is typed. If it were taken when a press of a button takes the focus away, the form would
+  // grow under the mouse, and the button would not be below it any more when the mouse is released.
+  const type = (next: string) => {
+    const { place: found, fault } = readTyped(next, limits);
+    // Text that is not whole yet says nothing; if it stays so, leaving the field tells it.
+    if (fault === null) set(found, { text: next, place: found, fault });
+    else setTyped({ text: next, place, fault: null });
   };
   const takeTyped = () => {
-    if (typed === null) return;
-    try {
-      take(typed.trim() === "" ? null : readWkt(typed, limits));
-    } catch (error) {
-      if (!(error instanceof ReadError)) throw error;
-      setFault(error.message);
-    }
+    if (shown === null) return;
+    const { place: found, fault } = readTyped(shown.text, limits);
+    if (fault === null) take(found);
+    else set(null, { text: shown.text, place: null, fault });
   };
   const takeFile = async (file: File) => {
     try {
       const found = await readFile(file, limits);
-      if (props.onFile) props.onFile(found, file.name, await file.text());
-      else take(placeOfFile(found, file.name));
-      setFault(found.problems.length ? `${file.name}: ${found.problems.join("; ")}` : null);
+      if (props.onFile) {
+        set(place, null);
+        props.onFile(found, file.name, await file.text());
+      } else take(placeOfFile(found, file.name));
+      setFileFault(found.problems.length ? `${file.name}: ${found.problems.join("; ")}` : null);
       context.announce(`Read ${file.name}.`);
     } catch (error) {
       if (!(error instanceof ReadError)) throw error;
-      setFault(error.message);
+      setFileFault(error.message);
     }
   };
 
@@ -63,7 +76,7 @@ export function PlaceField(props: {
       <Field
         label="WKT or coordinates"
         help="POLYGON ((…)), POINT (x y), BBOX(xmin, ymin, xmax, ymax), or one x y on each line. Press Ctrl+Enter to use it."
-        problem={fault ?? props.problem}
+        problem={shown?.fault ?? fileFault ?? props.problem}
       >
         {(attributes) => (
           <textarea
@@ -71,7 +84,7 @@ export function PlaceField(props: {
             rows={2}
             spellcheck={false}
             value={text}
-            onInput={(event) => { setTyped(event.currentTarget.value); }}
+            onInput={(event) => { type(event.currentTarget.value); }}
             onBlur={takeTyped}
             onKeyDown={(event) => {
               if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
@@ -86,6 +99,22 @@ export function PlaceField(props: {
       {place !== null && <p class="muted">{geometryText(place)}</p>}
     </fieldset>
   );
+}
+
+/** Text as it was typed, the place that the form has with it, and what is wrong with the text. */
+interface TypedPlace {
+  text: string;
+  place: Place | null;
+  fault: string | null;
+}
+
+function readTyped(text: string, limits: { plain: boolean }): { place: Place | null; fault: string | null } {
+  try {
+    return { place: text.trim() === "" ? null : readWkt(text, limits), fault: null };
+  } catch (error) {
+    if (!(error instanceof ReadError)) throw error;
+    return { place: null, fault: error.message };
+  }
 }
 
 /** Return the union of the regions of a file. */

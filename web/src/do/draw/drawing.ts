@@ -68,7 +68,7 @@ export class Drawing {
     this.attempt++;
     const draw = this.draw;
     this.draw = null;
-    if (draw === null) return;
+    if (draw === null || this.map.isDestroyed) return; // Panels go after the map.
     draw.clear();
     draw.stop();
   }
@@ -77,7 +77,7 @@ export class Drawing {
     this.stop();
     const attempt = this.attempt;
     const [terra, adapters] = await Promise.all([import("terra-draw"), import("terra-draw-maplibre-gl-adapter")]);
-    if (attempt !== this.attempt) return null; // stopped, or started again, while the code was loading
+    if (attempt !== this.attempt || this.map.isDestroyed) return null; // stopped, or started again, while the code was loading
     const styles = { fillColor: COLOUR, outlineColor: COLOUR, fillOpacity: 0.2, outlineWidth: 2 } as const;
     const vertices = { draggable: true, deletable: true, midpoints: true } as const;
     const editable = { feature: { draggable: true, coordinates: vertices } };

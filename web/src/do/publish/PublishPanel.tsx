@@ -46,11 +46,13 @@ export function PublishPanel({ context, model }: { context: AppContext; model: P
     >
       <h3>New message</h3>
       <PlaceField
+        key={model.resets.value}
         context={context}
         label="Region or point of the message"
         place={model.place.value}
         problem={problemOf(model, "place")}
         onPlace={(place) => { model.place.value = place; }}
+        onFault={(fault) => { model.placeFault.value = fault; }}
         onFile={(read, name, text) => { model.take(read, name, text); }}
       />
       {file !== null && <FileChoice context={context} model={model} file={file} />}
@@ -155,6 +157,7 @@ async function publish(context: AppContext, model: PublishModel): Promise<void> 
   if (sequence === null) return;
   context.announce(`Published as message ${sequence}.`);
   model.reset();
+  if (context.store.panel.value !== "do") return; // Another panel was opened before the answer came: it stays.
   context.store.selection.value = { kind: "message", sequence };
   context.store.panel.value = "ask";
 }

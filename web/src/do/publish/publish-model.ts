@@ -33,12 +33,16 @@ type PublishApi = Pick<Api, "publishBody">;
 
 export class PublishModel {
   readonly place = signal<Place | null>(null);
+  /** What is wrong with text that was typed as the place, or null. */
+  readonly placeFault = signal<string | null>(null);
   /** The attribute that holds the region. */
   readonly attribute = signal("geometry");
   readonly rows = signal<AttributeRow[]>([{ name: "", type: "text", value: "" }]);
   readonly file = signal<LoadedFile | null>(null);
   readonly problem = signal<FieldProblem<PublishField> | null>(null);
   readonly isBusy = signal(false);
+  /** How often the form was emptied: fields with a state of their own begin anew then. */
+  readonly resets = signal(0);
 
   private readonly api: PublishApi;
 
@@ -69,6 +73,7 @@ export class PublishModel {
   /** Fill the form with an item of a file. */
   choose(item: ReadItem): void {
     this.place.value = item.place;
+    this.placeFault.value = null;
     this.attribute.value = item.attribute;
     const rows = Object.entries(item.attributes).map(([name, value]) => rowOf(name, value));
     this.rows.value = rows.length ? rows : [{ name: "", type: "text", value: "" }];
@@ -77,14 +82,20 @@ export class PublishModel {
 
   reset(): void {
     this.place.value = null;
+    this.placeFault.value = null;
     this.attribute.value = "geometry";
     this.rows.value = [{ name: "", type: "text", value: "" }];
     this.file.value = null;
     this.problem.value = null;
+    this.resets.value += 1;
   }
 
   /** Publish the form as one message. Return its sequence number, or null if there is a problem. */
   async publish(): Promise<number | null> {
+    if (this.placeFault.value !== null) {
+      this.problem.value = { field: "place", message: this.placeFault.value };
+      return null;
+    }
     const { text, problem } = messageText(this.rows.value, this.attribute.value, this.place.value);
     if (text === null) {
       this.problem.value = problem;

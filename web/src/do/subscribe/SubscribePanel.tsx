@@ -43,6 +43,7 @@ export function SubscribePanel({ context, model }: { context: AppContext; model:
         <FormReason reason={filter.reason.value ?? ""} onForm={() => { filter.reset(); }} />
       ) : (
         <FilterFormView
+          key={filter.resets.value}
           context={context}
           form={form}
           problems={filter.showsMissing.value ? filter.missing.value : []}
@@ -252,6 +253,7 @@ async function subscribe(context: AppContext, model: SubscriptionModel, replace:
   if (key === null) return;
   context.announce(`Subscribed: ${key}.`);
   model.reset();
+  if (context.store.panel.value !== "do") return; // Another panel was opened before the answer came: it stays.
   context.store.selection.value = { kind: "subscription", key };
   context.store.panel.value = "ask";
 }

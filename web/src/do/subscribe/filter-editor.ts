@@ -31,12 +31,16 @@ export class FilterEditor {
   readonly isChecking = signal(false);
   /** Faults of the form are shown after a first attempt to use it. */
   readonly showsMissing = signal(false);
+  /** How often the form was emptied: fields with a state of their own begin anew then. */
+  readonly resets = signal(0);
   readonly missing = computed(() => (this.form.value === null ? [] : formProblems(this.form.value)));
 
   private readonly reader: FilterReader;
   private readonly delay: number;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private version = 0;
+  /** Whether the text was typed and the form does not show it yet. */
+  private isTyped = false;
   /** The text of the form as it was offered. */
   private untouched = writeText(newForm());
 
@@ -47,6 +51,7 @@ export class FilterEditor {
 
   /** Take a changed form: its text replaces the text. */
   setForm(form: FilterForm): void {
+    this.isTyped = false;
     this.form.value = form;
     this.reason.value = null;
     this.text.value = writeText(form);
@@ -58,6 +63,7 @@ export class FilterEditor {
   /** Take changed text, and read it once nothing was typed for a while. */
   setText(text: string): void {
     this.text.value = text;
+    this.isTyped = true;
     this.schedule(true);
   }
 
@@ -100,6 +106,7 @@ export class FilterEditor {
     this.untouched = this.text.peek();
     this.shapes.value = [];
     this.showsMissing.value = false;
+    this.resets.value += 1;
   }
 
   /** Read the text by the server now; `true` if the filter is good. */
@@ -119,6 +126,8 @@ export class FilterEditor {
   /** Return whether the filter can be used; what is missing is shown from now on. */
   async isReady(): Promise<boolean> {
     this.showsMissing.value = true;
+    // What a form lacks says nothing about text that it does not show yet.
+    if (this.isTyped) return this.check(true);
     if (this.form.value !== null && this.reason.value === null && this.missing.value.length > 0) return false;
     return this.check();
   }
@@ -146,6 +155,7 @@ export class FilterEditor {
     this.problem.value = answer.problem;
     this.shapes.value = answer.shapes;
     if (!fillsForm || !answer.valid || answer.json === null) return;
+    this.isTyped = false;
     const { form, reason } = readForm(answer.json as Json);
     this.form.value = form;
     this.reason.value = reason;
