@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Page, expect
 import tour
 from benchmarks.command import command
 from benchmarks.pictures.moving import Frame, write_gif
+from benchmarks.pictures.report_page import WAIT_UNTIL_DRAWN
 from benchmarks.report import ROOT
 from browser import PHONE, Scheme, browsing, context
 from contrada.client import Client
@@ -45,6 +46,7 @@ def take_tour(browser: Browser, folder: Path) -> None:
 
     def shoot(name: str, caption: str, page: Page) -> None:
         page.mouse.move(5, 5)
+        page.evaluate(WAIT_UNTIL_DRAWN)
         page.wait_for_timeout(SETTLING)
         png = page.screenshot()
         frames.append(Frame(png, caption, SECONDS))
@@ -71,6 +73,7 @@ def demonstration(browser: Browser, url: str, size: tuple[int, int], scheme: Sch
         shown.open()
         shown.wait_until_live()
         expect(shown.page.get_by_test_id("messages").get_by_text("match").first).to_be_visible()
+        shown.page.evaluate(WAIT_UNTIL_DRAWN)
         yield shown
 
 

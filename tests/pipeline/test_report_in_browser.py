@@ -9,7 +9,7 @@ import shapely
 from playwright.sync_api import expect
 
 from benchmarks.pictures.report_page import WAIT_UNTIL_DRAWN, row_to_show
-from browser import PHONE, check_access, check_width, chromium, context, give_up, watch
+from browser import PHONE, WAITING, check_access, check_width, chromium, context, give_up, watch
 from contrada.pipeline import write_report
 from contrada.web import HOW_TO_BUILD, report_folder
 from report_pages import read_report
@@ -74,13 +74,13 @@ def open_report(window, path, anchor=""):
     address = path.as_uri() + anchor
     seen = watch(page, address)
     page.goto(address)
-    page.locator("[data-ready=true]").wait_for(timeout=60_000)
+    page.locator("[data-ready=true]").wait_for()
     return page, seen
 
 
 def wait_until(page, condition):
     """Wait for an expression to hold. Playwright's own waiting evaluates text in the page, which its policy forbids."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + WAITING / 1000
     while not page.evaluate(condition):
         assert time.monotonic() < end, condition
         page.wait_for_timeout(50)

@@ -16,7 +16,16 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from fetched_programs import CACHE, NoProgramError, program, unpack_package, write_script
 
@@ -33,6 +42,7 @@ FLAGS = (
     # A page that asks for another host gets no answer, and tests see that it asked.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
+WAITING = 90_000  # milliseconds that a busy machine may take for anything that a test waits for
 WIDE = (1440, 900)
 PHONE = (360, 740)
 # A program of WebGL that draws one green pixel and returns it.
@@ -46,6 +56,7 @@ DRAWS = """() => {
 }"""
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 Scheme = Literal["light", "dark"]
+expect.set_options(timeout=WAITING)
 
 
 def chromium_program(cache: Path = CACHE) -> Path:
@@ -145,6 +156,7 @@ def context(
     opened = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce", **options
     )
+    opened.set_default_timeout(WAITING)
     try:
         yield opened
     finally:

@@ -10,7 +10,6 @@ from static_site import static_site
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 20_000  # milliseconds that a busy machine may take
 KINDS = ["index.html", "serve-settings.html", "performance.html", "api/broker.html"]  # one of each kind of page
 # Code of every language, tables, pictures and notes: axe takes some seconds for the contrast of a long page.
 COLOURED = ["index.html", "start.html", "cli.html", "pipeline.html", "map.html", "coming-from-postgis.html"]
@@ -90,9 +89,9 @@ def test_search_finds_pages(chromium, built, served, way):
         page.goto(f"{root}/index.html")
         page.locator(".md-search__button").click()
         page.keyboard.type("covered-by")
-        page.get_by_text(re.compile(r"^\d+ results$")).wait_for(timeout=SECONDS)
+        page.get_by_text(re.compile(r"^\d+ results$")).wait_for()
         page.keyboard.press("Enter")
-        page.wait_for_url(lambda url: "/index.html" not in url, timeout=SECONDS)
+        page.wait_for_url(lambda url: "/index.html" not in url)
         assert "covered_by" in page.locator("article").inner_text().lower()
     seen.check()
 
@@ -104,6 +103,6 @@ def test_code_can_be_copied(chromium, served):
         code = page.locator(".highlight:has(pre > code)").first
         code.hover()
         code.get_by_role("button", name="Copy to clipboard").click()
-        copied = page.wait_for_function("navigator.clipboard.readText()", timeout=SECONDS).json_value()
+        copied = page.wait_for_function("navigator.clipboard.readText()").json_value()
         assert copied.strip()
         assert copied.strip().splitlines()[0].removeprefix(">>> ") in code.inner_text()

@@ -39,7 +39,8 @@ SEEN = {  # What stands in a panel once it is loaded.
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server with the subscriptions of the tour, and one message and one bus."""
-    with serving(tmp_path_factory.mktemp("access")) as found:
+    title = "A name that is too long for the header of a phone"
+    with serving(tmp_path_factory.mktemp("access"), "--map-title", title) as found:
         fill(found)
         yield found
 
@@ -161,6 +162,8 @@ def test_the_phone_has_all_panels(chromium, server):
             found = shown.panel(panel)
             expect(found).to_be_in_viewport()
             check_width(page)
+        for button in page.get_by_role("banner").get_by_role("button").all():
+            expect(button).to_be_in_viewport(ratio=1)
         shown.panel("Messages").get_by_test_id("message-1").tap()
         expect(page.get_by_role("article", name="Message 1")).to_be_in_viewport()
         page.get_by_role("button", name="Lower the panel").tap()

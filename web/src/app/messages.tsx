@@ -3,6 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
 import type { MapMessage } from "../api/types.ts";
+import { count as countOf } from "../do/ui/words.ts";
 import type { AppContext } from "./context.ts";
 import type { Store } from "./store.ts";
 
@@ -67,7 +68,7 @@ function EmptyList({ hasSearch }: { hasSearch: boolean }): JSX.Element {
 function countText(store: Store, count: number): string {
   const time = store.time.value;
   const when = time === null ? "the latest" : `before ${new Date(time).toLocaleTimeString()}`;
-  return `${count.toLocaleString("en-US")} messages, ${when}`;
+  return `${countOf(count, "message")}, ${when}`;
 }
 
 function isSelected({ selection }: Store, message: MapMessage): boolean {

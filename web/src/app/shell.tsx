@@ -7,7 +7,7 @@ import type { Api } from "../api/client.ts";
 import type { MapSettings } from "../api/types.ts";
 import { createMapView } from "../map/create.ts";
 import { servedBasemap } from "../map/basemap/served.ts";
-import type { MapOptions } from "../map/view.ts";
+import type { MapHost, MapOptions } from "../map/view.ts";
 import type { AppContext } from "./context.ts";
 import { Header } from "./header.tsx";
 import { HelpDialog } from "./help.tsx";
@@ -29,7 +29,7 @@ interface ShellProps {
 const NOTICE_MILLISECONDS = 6000;
 
 export function Shell(props: ShellProps): JSX.Element {
-  const host = useRef<HTMLDivElement>(null);
+  const host = useRef<MapHost>(null);
   const [running, setRunning] = useState<Running | null>(null);
   const [failure, setFailure] = useState<string | null>(null);
   const notice = useSignal("");
@@ -46,12 +46,13 @@ export function Shell(props: ShellProps): JSX.Element {
       clearTimeout(timer);
       timer = setTimeout(() => { notice.value = ""; }, NOTICE_MILLISECONDS);
     };
-    const start = async (element: HTMLElement) => {
+    const start = async (element: MapHost) => {
       const map = await createMapView(element, mapOptions(api, settings));
       if (isGone) {
         map.destroy();
         return;
       }
+      element.contradaView = map;
       const context: AppContext = { api, map, store: createStore(), settings, announce };
       current = run(context, parsePermalink(location.hash), { openHelp: () => { isHelpOpen.value = true; } });
       setRunning(current);

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Counts } from "../api/types.ts";
+import { count as countOf } from "../do/ui/words.ts";
 import { Icon } from "./icons.tsx";
 import { SPEEDS } from "./player.ts";
 import type { Running } from "./running.ts";
@@ -121,7 +122,7 @@ function Bars({ counts }: { counts: Counts | null }): JSX.Element {
   const bars = counts?.messages ?? [];
   const most = Math.max(1, ...bars);
   const perMinute = counts === null ? 0 : Math.round((Math.max(0, ...bars) * 60) / counts.step);
-  const label = counts === null ? "Counts are being loaded" : `At most ${perMinute.toLocaleString("en-US")} messages per minute`;
+  const label = counts === null ? "Counts are being loaded" : `At most ${countOf(perMinute, "message")} per minute`;
   return (
     <>
       <svg class="bars" viewBox={`0 0 ${Math.max(1, bars.length)} 100`} preserveAspectRatio="none" role="img" aria-label={label}>

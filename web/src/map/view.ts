@@ -87,3 +87,8 @@ export interface MapView {
   readonly isDestroyed: boolean;
   destroy(): void;
 }
+
+/** The element of the map has the view, for tests and for the curious. */
+export interface MapHost extends HTMLDivElement {
+  contradaView?: MapView;
+}

@@ -6,7 +6,7 @@ import workerCode from "maplibre-gl/dist/maplibre-gl-worker.mjs?raw";
 import { theme } from "../app/theme.ts";
 import { createMapView } from "../map/create.ts";
 import { boundsOf, planeAround } from "../map/plane.ts";
-import type { Feature, MapView } from "../map/view.ts";
+import type { Feature, MapHost, MapView } from "../map/view.ts";
 import { carriedBasemap } from "./basemap.ts";
 import { overviewFeatures, shadeOverview } from "./drawing.ts";
 import type { Header, SubscriptionLine } from "./format.ts";
@@ -24,11 +24,6 @@ export interface ReportMap {
   leaveRoom: () => void;
   /** Mark a match of the chosen message by its number; null marks none. */
   point: (number: number | null) => void;
-}
-
-/** The element of the map has the view, for tests and for the curious. */
-export interface MapHost extends HTMLDivElement {
-  contradaView?: MapView;
 }
 
 /** Make the map as soon as the regions of the overview are there. */

@@ -7,6 +7,7 @@ import { ApiError } from "../../api/client.ts";
 import type { MapSubscription } from "../../api/types.ts";
 import type { AppContext } from "../../app/context.ts";
 import { problemOf } from "../../do/ui/problems.ts";
+import { count } from "../../do/ui/words.ts";
 
 const MOST_FOUND = 50;
 
@@ -84,8 +85,8 @@ export function KeySearch(props: { context: AppContext; label: string; action: s
 }
 
 function foundText(number: number, search: string): string {
-  const what = search.trim() === "" ? "subscriptions" : "found";
-  return number > MOST_FOUND ? `${number.toLocaleString("en")} ${what}, the first ${MOST_FOUND} shown` : `${number} ${what}`;
+  const text = search.trim() === "" ? count(number, "subscription") : `${number.toLocaleString("en")} found`;
+  return number > MOST_FOUND ? `${text}, the first ${MOST_FOUND} shown` : text;
 }
 
 /** Return subscriptions whose key or subscriber holds the text, those whose key begins with it first. */

@@ -1,6 +1,7 @@
 /** Where brokers and links are drawn: this broker in the middle, its neighbours around it, those behind them outside. */
 
 import type { NetworkView } from "../../api/types.ts";
+import { count } from "../ui/words.ts";
 
 export type NetworkLink = NetworkView["tenants"][number]["links"][number];
 
@@ -59,10 +60,10 @@ function nodeAt(name: string, angle: number, radius: { x: number; y: number }, r
 
 /** Return what a link does, in one sentence. */
 export function linkSentence(self: string, link: NetworkLink): string {
-  const waiting = link.unacknowledged === 0 ? "nothing waits" : `${link.unacknowledged.toLocaleString("en")} messages wait`;
+  const waiting = link.unacknowledged === 0 ? "nothing waits" : `waiting: ${count(link.unacknowledged, "message")}`;
   const dropped = link.dropped === 0 ? "" : `, ${link.dropped.toLocaleString("en")} were dropped`;
   return (
-    `${self} and ${link.neighbour}: ${link.phase}; ${link.forwards.toLocaleString("en")} subscriptions forwarded, ` +
+    `${self} and ${link.neighbour}: ${link.phase}; ${count(link.forwards, "subscription")} forwarded, ` +
     `${link.suppresses.toLocaleString("en")} suppressed, ${link.takes.toLocaleString("en")} taken; ${waiting}${dropped}.`
   );
 }
