@@ -9,8 +9,6 @@ The tour is the one that tests/web takes, so every step has been asserted when i
 
 import argparse
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
@@ -22,7 +20,7 @@ from benchmarks.command import command
 from benchmarks.pictures.moving import Frame, write_gif
 from benchmarks.pictures.report_page import WAIT_UNTIL_DRAWN
 from benchmarks.report import ROOT
-from browser import PHONE, Scheme, browsing, context
+from browser import browsing, context
 from contrada.client import Client
 from live_map import LiveMap
 from server_process import serving
@@ -65,28 +63,20 @@ def take_tour(browser: Browser, folder: Path) -> None:
     print(f"wrote {folder / 'tour.gif'}")
 
 
-@contextmanager
-def demonstration(browser: Browser, url: str, size: tuple[int, int], scheme: Scheme) -> Iterator[LiveMap]:
-    """Open the demonstration and wait until it shows a match."""
-    with context(browser, size, scheme) as window:
-        shown = LiveMap(window.new_page(), url)
+def photograph_demo(browser: Browser, folder: Path) -> None:
+    """Photograph the demonstration after storms and vehicles have moved for a while."""
+    with (
+        tempfile.TemporaryDirectory() as state,
+        serving(Path(state), "--demo") as server,
+        context(browser, SIZE) as window,
+    ):
+        shown = LiveMap(window.new_page(), server.url)
         shown.open()
         shown.wait_until_live()
         expect(shown.page.get_by_test_id("messages").get_by_text("match").first).to_be_visible()
+        shown.page.wait_for_timeout(1000 * DEMO_SECONDS)
         shown.page.evaluate(WAIT_UNTIL_DRAWN)
-        yield shown
-
-
-def photograph_demo(browser: Browser, folder: Path) -> None:
-    """Photograph the demonstration, light and dark, wide and on a phone."""
-    with tempfile.TemporaryDirectory() as state, serving(Path(state), "--demo") as server:
-        with demonstration(browser, server.url, SIZE, "light") as shown:
-            shown.page.wait_for_timeout(1000 * DEMO_SECONDS)
-            write_png(folder / "map.png", shown.page.screenshot())
-        for name, size, scheme in (("map-dark.png", SIZE, "dark"), ("map-phone.png", PHONE, "light")):
-            with demonstration(browser, server.url, size, scheme) as shown:
-                shown.page.wait_for_timeout(3 * SETTLING)
-                write_png(folder / name, shown.page.screenshot())
+        write_png(folder / "map.png", shown.page.screenshot())
 
 
 def main() -> None:
