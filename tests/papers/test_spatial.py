@@ -8,12 +8,17 @@ import shapely
 
 from contrada.errors import FormatError
 from contrada.geometry import RegionArray, Relation
+from contrada.papers import running
+from contrada.papers.exhibit import NotAvailableError
 from contrada.papers.registry import EXHIBITS
-from contrada.papers.spatial import measuring
+from contrada.papers.running import Choice
+from contrada.papers.spatial import cgal, measuring
+from contrada.papers.spatial.cgal import CgalPolygons
 from contrada.papers.spatial.measuring import (
+    CGAL,
     CONTENDERS,
     EXACT,
-    INTERSECTS,
+    GEOS,
     PACKED,
     RELATION_NAMES,
     SAMPLED,
@@ -38,7 +43,7 @@ def own_set(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", [name for name in CONTENDERS if name not in (PACKED, INTERSECTS)])
+@pytest.mark.parametrize("name", [name for name in CONTENDERS if name not in (PACKED, GEOS, CGAL)])
 def test_contenders_give_the_same_rows(name):
     workload = polygon_set(SYNTHETIC, 1, None).first(300)
     exact = contender(PACKED, SYNTHETIC, 300, 2_000, 1, None)
@@ -54,7 +59,38 @@ def test_a_timed_row_has_times_matches_and_errors():
         assert row["ms"] > 0
         assert 0 < row["matches"] < 300
         assert row["wrong"] < 0.01
-    assert measure_matching(WORK | {"contender": INTERSECTS}, 1, None)["wrong"] is None
+    assert measure_matching(WORK | {"contender": GEOS}, 1, None)["wrong"] == 0
+
+
+@pytest.mark.slow  # CGAL's headers take half a minute to compile, the first time
+def test_cgal_answers_as_our_exact_relation_does():
+    try:
+        row = measure_matching(WORK | {"contender": CGAL}, 1, None)
+    except NotAvailableError as error:
+        pytest.skip(str(error))
+    assert row["wrong"] == 0
+    assert 0 < row["matches"] < 300
+    touching = RegionArray.from_shapely(shapely.box([0, 1, 0, 3], [0, 0, 0, 3], [1, 2, 2, 4], [1, 1, 2, 4]))
+    assert CgalPolygons(touching).meets_interior_of(touching[0]).tolist() == [True, False, True, False]
+    clockwise = RegionArray.from_shapely(shapely.from_wkt(["POLYGON ((0 0, 0 9, 9 9, 9 0, 0 0))"]))
+    assert CgalPolygons(clockwise).meets_interior_of(touching[3]).tolist() == [True]
+
+
+def test_without_a_compiler_cgal_is_skipped_with_the_reason(tmp_path, monkeypatch):
+    exhibit = EXHIBITS["spatial-figure-4a"]
+    changes = {"contender": (CGAL, EXACT), "constraints": (20,), "messages": (1,)}
+    monkeypatch.setattr(cgal, "cache_directory", lambda: tmp_path)
+    monkeypatch.setenv("CXX", "no such compiler")
+    cgal.load_cgal.cache_clear()
+    told = []
+    rows = running.run(Choice(exhibit, exhibit.grid(changes=changes), (1, 2), tmp_path), warn=told.append)
+    assert [(row["contender"], row["seed"]) for row in rows] == [(EXACT, 1), (EXACT, 2)]
+    assert len(told) == 1
+    assert "spatial-figure-4a" in told[0]
+    assert "no such compiler" in told[0]
+    monkeypatch.setenv("CXX", "false")
+    with pytest.raises(NotAvailableError, match="libcgal-dev"):
+        cgal.built_program()
 
 
 def test_simplification_keeps_the_answers_and_drops_filters():

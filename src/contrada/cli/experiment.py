@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_module
 import os
 from collections.abc import Iterable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -187,7 +188,7 @@ def _run(
             def tell(done: int, total: int, run: Any, name: str = choice.exhibit.name) -> None:
                 progress.step(f"{name}: {', '.join(map(str, run[0].values()))}, seed {run[1]}", done, total)
 
-            rows = running.run(choice, tell)
+            rows = running.run(choice, tell, partial(typer.echo, err=True))
         _print(choice, rows, json)
 
 

@@ -26,6 +26,10 @@ class ExperimentError(ContradaError, ValueError):
     """An exhibit, parameter, value or seed that does not exist or does not fit."""
 
 
+class NotAvailableError(ExperimentError):
+    """A run needs a program that this machine does not have; its row is left out with a message."""
+
+
 @dataclass(frozen=True)
 class SweepParameter:
     """A parameter of an exhibit with its default values; `quick` values make a small run."""

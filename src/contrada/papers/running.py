@@ -12,10 +12,11 @@ from pathlib import Path
 
 from contrada.errors import ContradaError, FormatError
 from contrada.papers import row_file
-from contrada.papers.exhibit import Exhibit, ExperimentError, Grid, Measurement, Row
+from contrada.papers.exhibit import Exhibit, ExperimentError, Grid, Measurement, NotAvailableError, Row
 from contrada.papers.row_file import Measured, Run, key_of
 
 Tell = Callable[[int, int, Run], None]
+Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,13 @@ class Choice:
         return [known[key] for key in map(key_of, self.runs()) if key in known]
 
 
-def run(choice: Choice, tell: Tell = lambda *_: None) -> list[Row]:
-    """Measure the rows of a choice that its file does not have; write and return all its rows."""
+def run(choice: Choice, tell: Tell = lambda *_: None, warn: Warn = lambda _: None) -> list[Row]:
+    """Measure the rows of a choice that its file does not have; write and return all its rows.
+
+    A run that needs a program which this machine lacks is left out; `warn` gets each reason once.
+    """
     measurement = choice.exhibit.measurement
-    row_file.add_rows(choice.log, choice.runs(), partial(_measured, measurement, choice), tell)
+    row_file.add_rows(choice.log, choice.runs(), partial(_measured, measurement, choice, warn), tell)
     rows = choice.rows()
     write_tables(choice, rows)
     return rows
@@ -78,13 +82,27 @@ def _cell(value: object) -> object:
     return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
-def _measured(measurement: Measurement, choice: Choice, runs: list[Run]) -> Measured:
+def _measured(measurement: Measurement, choice: Choice, warn: Warn, runs: list[Run]) -> Measured:
     """Measure runs: timed ones one at a time here, others as Spark jobs if it pays or a master is named."""
     is_spark_wanted = choice.master is not None or (len(choice.seeds) > 1 and find_spec("pyspark") is not None)
     if measurement.is_timed or len(runs) == 1 or not is_spark_wanted:
-        yield from ((run, measurement.measure(*run, choice.data)) for run in runs)
+        yield from _measured_here(measurement, choice, warn, runs)
     else:
         yield from _measured_by_spark(measurement, choice, runs)
+
+
+def _measured_here(measurement: Measurement, choice: Choice, warn: Warn, runs: list[Run]) -> Measured:
+    """Measure runs one at a time, except those that are not available on this machine."""
+    reasons: set[str] = set()
+    for run in runs:
+        try:
+            row = measurement.measure(*run, choice.data)
+        except NotAvailableError as error:
+            if str(error) not in reasons:
+                reasons.add(str(error))
+                warn(f"skipped some runs of {choice.exhibit.name}: {error}")
+        else:
+            yield run, row
 
 
 def _measured_by_spark(measurement: Measurement, choice: Choice, runs: list[Run]) -> Measured:

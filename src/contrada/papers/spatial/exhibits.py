@@ -18,7 +18,7 @@ from contrada.papers.exhibit import (
 )
 from contrada.papers.showing import mean_of, shown, values_of
 from contrada.papers.spatial import measuring
-from contrada.papers.spatial.measuring import EXACT, INTERSECTS, PACKED, PAPER_EXACT, PAPER_TREE, SAMPLED
+from contrada.papers.spatial.measuring import CGAL, EXACT, GEOS, PACKED, PAPER_EXACT, PAPER_TREE, SAMPLED
 from contrada.papers.spatial.polygon_sets import KINDS, SETS, SYNTHETIC, TWENTY_POINTS, check_kind, check_set
 
 PAPER = "spatial"
@@ -91,8 +91,16 @@ def gains_of(rows: list[Row], slow: str, fast: str) -> list[float]:
 
 
 def tell_gains(rows: list[Row]) -> str:
-    """Say how much the CR-tree gains over a scan, and the exact packed tree over the CR-tree."""
-    pairs = ((SAMPLED, PAPER_TREE), (PAPER_TREE, PAPER_EXACT), (PAPER_TREE, PACKED), (SAMPLED, EXACT))
+    """Say how contenders compare, and how often Algorithm 1 and CGAL err."""
+    pairs = (
+        (CGAL, SAMPLED),
+        (CGAL, EXACT),
+        (SAMPLED, GEOS),
+        (SAMPLED, PAPER_TREE),
+        (PAPER_TREE, PAPER_EXACT),
+        (PAPER_TREE, PACKED),
+        (SAMPLED, EXACT),
+    )
     lines = []
     for slow, fast in pairs:
         gains = gains_of(rows, slow, fast)
@@ -101,7 +109,14 @@ def tell_gains(rows: list[Row]) -> str:
     wrong = [row["wrong"] for row in rows if row["contender"] == SAMPLED]
     if wrong:
         lines.append(f"- Algorithm 1 answers {min(wrong):.3%} to {max(wrong):.3%} of the constraints wrongly")
+    lines += [f"- {name} answers as our exact relation does" for name in (CGAL, GEOS) if agrees(rows, name)]
     return "\n".join(lines)
+
+
+def agrees(rows: list[Row], name: str) -> bool:
+    """Return whether a contender was measured and no answer of it was wrong."""
+    wrong = [row["wrong"] for row in rows if row["contender"] == name]
+    return bool(wrong) and not any(wrong)
 
 
 def printed_times(row: Row) -> dict[str, float]:
@@ -118,13 +133,15 @@ FIGURE_4A = Exhibit(
     "On large synthetic regions Algorithm 1 beats exact polygon intersection, and the CR-tree beats a scan.",
     MATCHING,
     workload((SYNTHETIC,), SIZES, (TWENTY_POINTS,), 6)
-    | contenders(INTERSECTS, SAMPLED, PAPER_TREE, PAPER_EXACT, EXACT, PACKED)
+    | contenders(CGAL, GEOS, SAMPLED, PAPER_TREE, PAPER_EXACT, EXACT, PACKED)
     | {"density": SweepParameter("points per half-length of the universe", (2_000,))},
     (TableLayout(("constraints",), (TableColumn("ms", "CPU ms per message", ".2f"),), "contender"),),
     (Chart("constraints", "ms", "constraints", "CPU ms per message", ("contender",), is_log=True),),
     (
         PaperClaim("the CR-tree is faster than a scan with Algorithm 1", faster(SAMPLED, PAPER_TREE)),
-        PaperClaim("Algorithm 1 is faster than exact polygon intersection (here by GEOS)", faster(INTERSECTS, SAMPLED)),
+        PaperClaim("Algorithm 1 is faster than exact polygon intersection by CGAL", faster(CGAL, SAMPLED)),
+        PaperClaim("Algorithm 1 is six times as fast as CGAL", faster(CGAL, SAMPLED, 6), True),
+        PaperClaim("Algorithm 1 is faster than exact polygon intersection by GEOS", faster(GEOS, SAMPLED)),
         PaperClaim("our exact scan is faster than Algorithm 1", faster(SAMPLED, EXACT)),
     ),
     tell=tell_gains,
