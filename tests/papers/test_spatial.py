@@ -12,7 +12,7 @@ from contrada.papers import running
 from contrada.papers.exhibit import NotAvailableError
 from contrada.papers.registry import EXHIBITS
 from contrada.papers.running import Choice
-from contrada.papers.spatial import cgal, measuring
+from contrada.papers.spatial import cgal, drawn_regions, measuring
 from contrada.papers.spatial.cgal import CgalPolygons
 from contrada.papers.spatial.measuring import (
     CGAL,
@@ -20,6 +20,7 @@ from contrada.papers.spatial.measuring import (
     EXACT,
     GEOS,
     PACKED,
+    PAPER_TREE,
     RELATION_NAMES,
     SAMPLED,
     contender,
@@ -28,8 +29,9 @@ from contrada.papers.spatial.measuring import (
     measure_pairs,
     measure_simplification,
 )  # fmt: skip
-from contrada.papers.spatial.polygon_sets import SYNTHETIC, check_set, messages_of, polygon_set
+from contrada.papers.spatial.polygon_sets import KINDS, SYNTHETIC, check_set, messages_of, polygon_set
 
+BOXES = tuple(drawn_regions.FRAMES)
 WORK = {"set": SYNTHETIC, "constraints": 300, "kind": "20 points", "messages": 3, "density": 2_000}
 
 
@@ -150,9 +152,38 @@ def test_the_printed_tables_are_those_of_the_paper():
 def test_table_3_stands_beside_whole_sets_alone():
     exhibit = EXHIBITS["spatial-table-3"]
     row = {"set": "London", "kind": "A", "contender": SAMPLED, "constraints": 0, "density": 10_000, "messages": 7}
+    row["boxes"] = "area"
     assert exhibit.beside(row) == {"ms": 59.0}
-    for other in ({"constraints": 100}, {"density": 2_000}, {"contender": PACKED}, {"set": "mine"}):
+    for other in ({"constraints": 100}, {"density": 2_000}, {"contender": PACKED}, {"set": "mine"}, {"boxes": "sides"}):
         assert exhibit.beside(row | other) == {}
+    second = {"set": "London", "kind": "A", "constraints": 0, "predicates": 25, "simplified": "yes", "messages": 7}
+    beside = EXHIBITS["spatial-table-3b"].beside
+    assert beside(second | {"matcher": "counting"}) == {"ms": 0.75}
+    assert beside(second | {"matcher": "table"}) == {}
+    assert beside(second | {"matcher": "counting", "set": "Rhône-Alpes"}) == {}, "misprinted"
+
+
+def test_fewer_constraints_are_evaluated_where_boxes_of_messages_are_smaller(own_set):
+    work = {"set": "mine", "constraints": 0, "messages": 20, "density": 1_000, "contender": PAPER_TREE}
+    shares = {boxes: measure_matching(work | {"kind": "C", "boxes": boxes}, 1, own_set)["evaluated"] for boxes in BOXES}
+    assert 0 < shares["sides"] < shares["narrow"] < shares["area"] < 0.5
+
+
+@pytest.mark.parametrize("boxes", BOXES)
+def test_boxes_have_the_sizes_that_a_reading_says(boxes):
+    universe = (100.0, 0.0, 300.0, 50.0)
+    for kind in KINDS:
+        frames = drawn_regions.message_polygons(np.random.default_rng(3), 200, kind, universe=universe, boxes=boxes)[1]
+        assert (frames >= universe[:2] * 2).all()
+        assert (frames <= universe[2:] * 2).all()
+        sides = (frames[:, 2:] - frames[:, :2]) / (200, 50)
+        area, long = sides.prod(axis=1), sides.max(axis=1)
+        if boxes == "sides":
+            assert ((long >= 0.0099) & (long <= 0.2501)).all()
+        else:
+            assert ((area >= 0.0099) & (area <= 0.2501)).all()
+        if boxes == "narrow":
+            assert long / sides.min(axis=1) == pytest.approx(10)
 
 
 def test_lattice_polygons_are_valid():

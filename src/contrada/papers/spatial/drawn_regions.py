@@ -21,6 +21,7 @@ from contrada.geometry import RegionArray
 Floats = NDArray[np.float64]
 Box = tuple[float, float, float, float]
 MessageKind = Literal["A", "B", "C"]
+Boxes = Literal["area", "narrow", "sides"]  # readings of "an MBR area between 1% and 25% of the universe"
 
 UNIVERSE: Box = (0.0, 0.0, 1000.0, 1000.0)
 POINTS, LEAST_AREA = 20, 0.1 * 1000.0 * 1000.0  # of the regions of section 5
@@ -51,9 +52,12 @@ def paper_polygons(rng: np.random.Generator, count: int) -> tuple[Floats, Floats
 
 
 def message_regions(
-    rng: np.random.Generator, count: int, kind: MessageKind, *, universe: Box = UNIVERSE
+    rng: np.random.Generator, count: int, kind: MessageKind, *, universe: Box = UNIVERSE, boxes: Boxes = "area"
 ) -> RegionArray:
     """`count` regions of a kind of section 5.2, whose bounding boxes take 1 to 25 % of the universe.
+
+    With boxes="narrow" their boxes are also ten times as long as wide; with "sides" the longer side, in place of the
+    area, is 1 to 25 % of the universe's.
 
     A: round, nearly square box, 6 to 10 vertices (clouds, storms). B: irregular, 30 to 50 vertices (herds,
     fires). C: narrow and long, 3 to 5 vertices, from one corner of its box to the opposite one (paths of
@@ -62,15 +66,15 @@ def message_regions(
     >>> len(message_regions(np.random.default_rng(7), 5, "C"))
     5
     """
-    return as_regions(message_polygons(rng, count, kind, universe=universe)[0])
+    return as_regions(message_polygons(rng, count, kind, universe=universe, boxes=boxes)[0])
 
 
 def message_polygons(
-    rng: np.random.Generator, count: int, kind: MessageKind, *, universe: Box = UNIVERSE
+    rng: np.random.Generator, count: int, kind: MessageKind, *, universe: Box = UNIVERSE, boxes: Boxes = "area"
 ) -> tuple[list[Floats], Floats]:
     """The vertices (a list of (n, 2) arrays) and bounding boxes (count, 4) of such regions."""
     least, most, stretch, draw = KINDS[kind]
-    frames = sized_frames(rng, count, universe, stretch)
+    frames = FRAMES[boxes](rng, count, universe, stretch)
     sizes = rng.integers(least, most + 1, count)
     rings: list[Floats] = [np.empty((0, 2))] * count
     for size in np.unique(sizes):  # one vectorised draw per number of vertices
@@ -98,9 +102,36 @@ def sized_frames(rng: np.random.Generator, count: int, universe: Box, stretch: f
     area = rng.uniform(0.01, 0.25, count) * width * height
     aspect = stretch ** rng.uniform(-1.0, 1.0, count)
     aspect = np.clip(aspect, area / height**2, width**2 / area)  # so that it fits
-    size = np.stack([np.sqrt(area * aspect), np.sqrt(area / aspect)], axis=1)
+    return placed_frames(rng, universe, np.stack([np.sqrt(area * aspect), np.sqrt(area / aspect)], axis=1))
+
+
+def narrow_frames(rng: np.random.Generator, count: int, universe: Box, stretch: float) -> Floats:
+    """Boxes of 1 to 10 % of the universe, ten times as long as wide in its units, upright or lying; placed at random.
+
+    No box as narrow takes more than 10 % of the universe. `stretch` has no effect.
+    """
+    extent = np.array([universe[2] - universe[0], universe[3] - universe[1]])
+    long = np.sqrt(NARROW * rng.uniform(0.01, 1 / NARROW, count))
+    size = np.stack([long, long / NARROW], axis=1)
+    upright = rng.random(count) < 0.5
+    size[upright] = size[upright, ::-1]
+    return placed_frames(rng, universe, size * extent)
+
+
+def side_frames(rng: np.random.Generator, count: int, universe: Box, stretch: float) -> Floats:
+    """Boxes whose longer side is 1 to 25 % of the universe's; width / height is log-uniform up to `stretch`."""
+    extent = np.array([universe[2] - universe[0], universe[3] - universe[1]])
+    long = rng.uniform(0.01, 0.25, count)
+    aspect = stretch ** rng.uniform(-1.0, 1.0, count)
+    size = np.stack([long * np.minimum(aspect, 1.0), long / np.maximum(aspect, 1.0)], axis=1)
+    return placed_frames(rng, universe, size * extent)
+
+
+def placed_frames(rng: np.random.Generator, universe: Box, size: Floats) -> Floats:
+    """Boxes of given sizes, placed at random within the universe."""
+    width, height = universe[2] - universe[0], universe[3] - universe[1]
     free = np.maximum(np.array([width, height]) - size, 0.0)
-    low = np.array(universe[:2]) + rng.random((count, 2)) * free
+    low = np.array(universe[:2]) + rng.random((len(size), 2)) * free
     return np.concatenate([low, np.minimum(low + size, np.array(universe[2:]))], axis=1)
 
 
@@ -148,6 +179,13 @@ KINDS: dict[str, tuple[int, int, float, Callable[[np.random.Generator, int, int]
     "A": (6, 10, 1.1, round_unit_rings),
     "B": (30, 50, 3.0, spiky_unit_rings),
     "C": (3, 5, 6.0, narrow_unit_rings),
+}
+
+NARROW = 10.0  # length of a narrow box in widths
+FRAMES: dict[str, Callable[[np.random.Generator, int, Box, float], Floats]] = {
+    "area": sized_frames,
+    "narrow": narrow_frames,
+    "sides": side_frames,
 }
 
 

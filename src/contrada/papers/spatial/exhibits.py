@@ -28,18 +28,6 @@ GAIN = Measurement("spatial-gain", measuring.measure_gain)
 PAIRS = Measurement("spatial-pairs", measuring.measure_pairs)
 SIZES = (1_000, 2_500, 5_000, 7_500, 10_000)
 DENSITIES = (0, 10_000, 20_000, 30_000, 40_000)
-# Table 3, scenario 1: milliseconds of a scan with Algorithm 1, and with the CR-tree.
-TABLE_3 = {
-    ("SoCal", "A"): (1841.0, 73.0),
-    ("SoCal", "B"): (4000.0, 89.0),
-    ("SoCal", "C"): (1512.0, 7.0),
-    ("Rhône-Alpes", "A"): (951.0, 108.0),
-    ("Rhône-Alpes", "B"): (1323.0, 93.0),
-    ("Rhône-Alpes", "C"): (851.0, 7.0),
-    ("London", "A"): (59.0, 1.4),
-    ("London", "B"): (169.0, 6.4),
-    ("London", "C"): (72.0, 0.53),
-}
 
 
 def workload(
@@ -81,12 +69,12 @@ def faster(slow: str, fast: str, least: float = 1.0) -> Callable[[list[Row]], bo
 
 def gains_of(rows: list[Row], slow: str, fast: str) -> list[float]:
     """Return how many times as long one contender takes as another, for every workload that has both."""
-    works = dict.fromkeys((row["set"], row["constraints"], row["kind"]) for row in rows)
-    found = [
-        mean_of(rows, "ms", contender=slow, set=of, constraints=count, kind=kind)
-        / mean_of(rows, "ms", contender=fast, set=of, constraints=count, kind=kind)
-        for of, count, kind in works
-    ]
+    names = [name for name in ("set", "constraints", "kind", "boxes") if name in rows[0]]
+    works = (
+        dict(zip(names, values, strict=True)) for values in {tuple(row[name] for name in names): 0 for row in rows}
+    )
+    times = ([mean_of(rows, "ms", contender=name, **work) for name in (slow, fast)] for work in works)
+    found = [before / after for before, after in times]
     return [gain for gain in found if not math.isnan(gain)]
 
 
@@ -117,13 +105,6 @@ def agrees(rows: list[Row], name: str) -> bool:
     """Return whether a contender was measured and no answer of it was wrong."""
     wrong = [row["wrong"] for row in rows if row["contender"] == name]
     return bool(wrong) and not any(wrong)
-
-
-def printed_times(row: Row) -> dict[str, float]:
-    """Return Table 3, scenario 1, for a row."""
-    times = TABLE_3.get((row["set"], row["kind"]))
-    at = {SAMPLED: 0, PAPER_TREE: 1}.get(row["contender"])
-    return {} if times is None or at is None else {"ms": times[at]}
 
 
 FIGURE_4A = Exhibit(
@@ -241,25 +222,6 @@ FIGURE_5 = Exhibit(
     ),
     needs_data=True,
 )
-TABLE_3_SCENARIO_1 = Exhibit(
-    "spatial-table-3",
-    PAPER,
-    "Table 3, scenario 1",
-    "On real polygons the CR-tree gains an order of magnitude or two over a scan, most for narrow messages (C).",
-    MATCHING,
-    workload(SETS, (0,), KINDS, 100)
-    | contenders(SAMPLED, PAPER_TREE, PAPER_EXACT, PACKED)
-    | {"density": SweepParameter("points per half-length of the universe", (10_000,))},
-    (TableLayout(("set", "kind"), (TableColumn("ms", "CPU ms per message", ".2f"),), "contender"),),
-    (Chart("kind", "ms", "kind of messages", "CPU ms per message", ("contender",), "set", is_log=True),),
-    (
-        PaperClaim("the CR-tree is faster than a scan with Algorithm 1", faster(SAMPLED, PAPER_TREE)),
-        PaperClaim("the CR-tree gains 9 to 136 times", faster(SAMPLED, PAPER_TREE, 9), True),
-    ),
-    needs_data=True,
-    printed=printed_times,
-    tell=tell_gains,
-)
 
 
 def pair_parameters() -> dict[str, SweepParameter]:
@@ -320,4 +282,4 @@ TABLE_2 = Exhibit(
         ),
     ),
 )
-EXHIBITS = (FIGURE_4A, FIGURE_4B, FIGURE_5, TABLE_1, TABLE_2, TABLE_3_SCENARIO_1)
+EXHIBITS = (FIGURE_4A, FIGURE_4B, FIGURE_5, TABLE_1, TABLE_2)

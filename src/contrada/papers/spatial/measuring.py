@@ -66,7 +66,7 @@ def measure_matching(setting: Setting, seed: int, data: Path | None) -> Row:
     """Return CPU milliseconds per message of one contender, and the share of constraints that it answers wrongly."""
     s: Any = setting
     workload = polygon_set(s["set"], seed, data).first(s["constraints"])
-    messages = messages_of(workload, s["kind"], s["messages"], seed)
+    messages = messages_of(workload, s["kind"], s["messages"], seed, s.get("boxes", "area"))
     match = contender(s["contender"], s["set"], s["constraints"], s["density"], seed, data)
     match(messages[0])
     seconds, answers = timed(match, messages)
@@ -79,7 +79,16 @@ def measure_matching(setting: Setting, seed: int, data: Path | None) -> Row:
         "ms": 1000 * statistics.fmean(seconds),
         "matches": statistics.fmean(map(len, answers)),
         "wrong": wrong / pairs,
+        "evaluated": evaluated_share(s, messages, seed, data),
     }
+
+
+def evaluated_share(s: Any, messages: Sequence[Region], seed: int, data: Path | None) -> float | None:
+    """Return the share of constraints that the paper's tree leaves to evaluation; None for other contenders."""
+    if s["contender"] not in (PAPER_TREE, PAPER_EXACT):
+        return None
+    tree = paper_tree(s["set"], s["constraints"], seed, data)
+    return statistics.fmean(len(tree.search(message)[1]) for message in messages) / len(tree)
 
 
 def exact_rows(name: str, workload: PolygonSet, message: Region) -> Rows:

@@ -13,7 +13,7 @@ from contrada.errors import FormatError
 from contrada.geometry import Region, RegionArray, Relation
 from contrada.papers.network.region_sets import FILES
 from contrada.papers.spatial import drawn_regions
-from contrada.papers.spatial.drawn_regions import UNIVERSE, Box, MessageKind
+from contrada.papers.spatial.drawn_regions import FRAMES, UNIVERSE, Box, Boxes, MessageKind
 
 SYNTHETIC = "synthetic"
 TWENTY_POINTS = "20 points"  # messages as the synthetic constraints are
@@ -76,12 +76,16 @@ def read_set(name: str, data: Path | None) -> RegionArray:
         raise FormatError(f"{path}: {error}") from None
 
 
-def messages_of(polygons: PolygonSet, kind: str, count: int, seed: int) -> list[Region]:
-    """Return messages of kind A, B or C whose boxes take 1 to 25 % of the universe, or as synthetic constraints."""
+def messages_of(polygons: PolygonSet, kind: str, count: int, seed: int, boxes: str = "area") -> list[Region]:
+    """Return messages of kind A, B or C whose boxes take 1 to 25 % of the universe, or as synthetic constraints.
+
+    `boxes` names another reading of the sizes of kinds A, B and C.
+    """
     rng = np.random.default_rng((seed, 1, (TWENTY_POINTS, *KINDS).index(kind)))
     if kind == TWENTY_POINTS:
         return list(drawn_regions.paper_regions(rng, count))
-    return list(drawn_regions.message_regions(rng, count, cast("MessageKind", kind), universe=polygons.universe))
+    chosen = cast("MessageKind", kind), cast("Boxes", boxes)
+    return list(drawn_regions.message_regions(rng, count, chosen[0], universe=polygons.universe, boxes=chosen[1]))
 
 
 def check_kind(kind: str) -> None:
@@ -89,6 +93,12 @@ def check_kind(kind: str) -> None:
     if kind not in (TWENTY_POINTS, *KINDS):
         known = ", ".join((TWENTY_POINTS, *KINDS))
         raise FormatError(f"unknown kind of messages {kind!r:.{SHOWN_CHARACTERS}}; kinds: {known}")
+
+
+def check_boxes(name: str) -> None:
+    """Raise FormatError for an unknown reading of the sizes of messages."""
+    if name not in FRAMES:
+        raise FormatError(f"unknown boxes {name!r:.{SHOWN_CHARACTERS}}; boxes: {', '.join(FRAMES)}")
 
 
 def check_set(name: str) -> None:
