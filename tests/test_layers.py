@@ -58,7 +58,7 @@ ALLOWED = {
     "report": {"geometry", "cql2", "web"},
     "pipeline": CORE | {"jit", "report", "tracking"},
     "demo": CORE | {"contrada", "pipeline", "report"},
-    "papers": CORE | {"contrada", "overlay", "broker", "pipeline"},
+    "papers": CORE | {"contrada", "jit", "overlay", "broker", "pipeline"},
     "cli": CORE
     | {"contrada", "jit", "overlay", "broker", "pipeline", "report", "demo", "papers", "service", "client", "tracking"},
 }

@@ -20,6 +20,7 @@ import contrada as ct
 from contrada.geometry.relate import BOX_RELATIONS, relate_boxes
 from contrada.index.packed import PackedTree
 from contrada.papers.spatial.crtree import CRTree
+from contrada.papers.spatial.operator_tree import OperatorTree
 from contrada.papers.spatial.sampled import relate_sampled
 from effort import examples
 from generators.coastlines import coastline
@@ -268,3 +269,21 @@ def test_errors_name_what_is_wrong_and_nothing_is_added(call, error, message):
         call(tree)
     assert len(tree) == 1
     tree.check()
+
+
+@every_split
+def test_a_split_by_operators_keeps_answers_and_evaluates_as_much(split):
+    rng = np.random.default_rng(5)
+    plain, apart = CRTree(split), OperatorTree(split)
+    for row in range(200):
+        x, y, w, h = rng.integers(0, 40, 2).tolist() + rng.integers(1, 9, 2).tolist()
+        mask = int(rng.integers(1, 256)) if row % 4 == 0 else 1 << row % 8
+        for tree in (plain, apart):
+            tree.insert(row, mask, ct.Region.box(x, y, x + w, y + h))
+    assert len(apart) == len(plain) == 200
+    for probe in [*PROBES, ct.Region.box(10, 10, 12, 12), ct.Region.box(-9, -9, 99, 99)]:
+        assert apart.match(probe).tolist() == plain.match(probe).tolist()
+        assert apart.count_evaluated(probe) == plain.count_evaluated(probe)
+    for tree in apart.trees.values():
+        tree.check()
+    assert (apart.work > 0).all()

@@ -306,13 +306,24 @@ def is_apart(boxes, k, box):
     return boxes[k, 0] > box[0, 2] or boxes[k, 2] < box[0, 0] or boxes[k, 1] > box[0, 3] or boxes[k, 3] < box[0, 1]
 
 
-@entry("f8[2] i4[2]! i4[1]! i4[1]! i4[1]! i4[1]! f8[2]! f8[2]! i4[1]! u1[1]! u1[1] i8 i4[1]! i4[1]!")
+@kernel
+def is_around(boxes, k, box):
+    """Return True if box k covers the message's box."""
+    return (
+        boxes[k, 0] <= box[0, 0] and boxes[k, 2] >= box[0, 2] and boxes[k, 1] <= box[0, 1] and boxes[k, 3] >= box[0, 3]
+    )
+
+
+@entry("f8[2] i4[2]! i4[1]! i4[1]! i4[1]! i4[1]! f8[2]! f8[2]! i4[1]! u1[1]! u1[1] i8 b1 i4[1]! i4[1]! i8[1]!")
 def search_constraints(
-    box, children, counts, levels, heads, tails, boxes, entry_boxes, nexts, masks, admitted, root, out, candidates
-):
+    box, children, counts, levels, heads, tails, boxes, entry_boxes, nexts, masks, admitted, root, is_within,
+    out, candidates, work,
+):  # fmt: skip
     """Write constraints that boxes decide to `out`, those to evaluate to `candidates`; return the numbers of both.
 
-    admitted[mask] has the bits of the relations of boxes for which some relation of the mask can hold.
+    admitted[mask] has the bits of the relations of boxes for which some relation of the mask can hold. With `is_within`
+    all constraints ask that the message lies in their region, so that nodes whose box does not cover the message's are
+    skipped. Adds to `work` the nodes visited and the boxes of constraints compared.
     """
     stack = np.empty(MAX_CR_HEIGHT * children.shape[1], np.int64)
     stack[0] = root
@@ -322,9 +333,14 @@ def search_constraints(
     while depth > 0:
         depth -= 1
         node = stack[depth]
+        work[0] += 1
         if is_apart(boxes, node, box):
             count = append_run(nexts, heads[node], tails[node], out, count)
             continue
+        if is_within and not is_around(boxes, node, box):
+            continue
+        if levels[node] == 0:
+            work[1] += counts[node]
         for at in range(counts[node]):
             child = children[node, at]
             if levels[node] > 0:

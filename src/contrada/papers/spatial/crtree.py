@@ -89,6 +89,8 @@ class CRTree:
         if not 2 <= minimum <= (maximum + 1) // 2:
             raise ValueError(f"need 2 <= minimum <= (maximum + 1) / 2; got {minimum} and {maximum}")
         self.split, self.minimum, self.maximum = split, minimum, maximum
+        self.is_within = False  # True if every constraint asks that the message lies in its region
+        self.work = np.zeros(2, np.int64)  # nodes visited and boxes of constraints compared, by all searches
         self.crs: Crs | None = None
         self.arrays = empty_arrays(INITIAL_SLOTS, minimum, maximum)  # replaced when the tree grows
         self._masks = np.zeros(INITIAL_SLOTS, np.uint8)
@@ -179,9 +181,13 @@ class CRTree:
         box = value._column.bounds if isinstance(value, Region) else frozen(np.array([[value.x, value.y] * 2]))
         count, found = kernels.search_constraints(
             box, t.children, t.counts, t.levels, t.heads, t.tails, t.boxes, t.slot_boxes,
-            t.nexts, self._masks, ADMITTED, int(t.state[CR_ROOT]), decided, candidates,
+            t.nexts, self._masks, ADMITTED, int(t.state[CR_ROOT]), self.is_within, decided, candidates, self.work,
         )  # fmt: skip
         return decided[:count], candidates[:found]
+
+    def count_evaluated(self, value: Region | Point) -> int:
+        """Return how many constraints boxes leave to evaluation."""
+        return len(self.search(value)[1])
 
     @property
     def nbytes(self) -> int:
