@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contrada.papers.cover.exhibits import EXHIBITS as COVER
+from contrada.papers.cover.link import EXHIBITS as LINK
 from contrada.papers.exhibit import SHOWN_CHARACTERS, Exhibit, ExperimentError
 from contrada.papers.network.exhibits import EXHIBITS as NETWORK
 from contrada.papers.overlay.exhibits import EXHIBITS as OVERLAY
@@ -11,7 +12,7 @@ from contrada.papers.spatial.splitting import EXHIBITS as SPLITS
 from contrada.papers.spatial.table_3 import EXHIBITS as TABLE_3
 
 EXHIBITS: dict[str, Exhibit] = {
-    exhibit.name: exhibit for exhibit in (*SPATIAL, *TABLE_3, *SPLITS, *COVER, *OVERLAY, *NETWORK)
+    exhibit.name: exhibit for exhibit in (*SPATIAL, *TABLE_3, *SPLITS, *COVER, *LINK, *OVERLAY, *NETWORK)
 }
 PAPERS = tuple(dict.fromkeys(exhibit.paper for exhibit in EXHIBITS.values()))
 
