@@ -60,6 +60,7 @@ def measure_split(setting: Setting, seed: int, data: Path | None) -> Row:
     s: Any = setting
     tree = tree_of(s["split"], s["set"], s["constraints"], seed, data)
     messages = messages_of(polygon_set(s["set"], seed, data), s["kind"], s["messages"], seed)
+    tree.match(messages[0])
     before = tree.work.copy()
     evaluated = [tree.count_evaluated(message) for message in messages]
     nodes, boxes = ((tree.work - before) / len(messages)).tolist()
