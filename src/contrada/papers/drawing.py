@@ -21,7 +21,9 @@ LOOKS: tuple[dict[str, Any], ...] = (
     {"color": "#555555", "linestyle": "-", "marker": "X", "markerfacecolor": "white"},
     {"color": "#000000", "linestyle": ":", "marker": "<", "markerfacecolor": "white"},
 )
-PRINTED_LOOK: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 16, "markeredgewidth": 2.2}
+PRINTED_LOOK: dict[str, Any] = {"linestyle": "none", "markersize": 13, "markeredgewidth": 2.2}
+# Markers of the paper's values, by those of our lines; others are bars.
+PRINTED_MARKERS = {"s": "x", "^": "+", "D": "1", "v": "2"}
 PANEL_INCHES = 4.6, 3.8
 DPI = 110
 ALONE = "ours"  # label of the only line of a chart
@@ -116,7 +118,7 @@ def scale_axes(axes: Any, chart: Chart, places: dict[Any, Any]) -> None:
 def fill_line(
     axes: Any, exhibit: Exhibit, chart: Chart, rows: list[Row], places: dict[Any, Any], look: dict[str, Any]
 ) -> None:
-    """Draw one line: means over seeds with their deviations, and what the paper prints as bars of the same colour."""
+    """Draw one line: means over seeds with their deviations, and what the paper prints as marks of the same colour."""
     xs = [value for value in places if any(row[chart.x] == value for row in rows)]
     groups = [[chart.factor * float(row[chart.y]) for row in rows if row[chart.x] == x] for x in xs]
     means = [statistics.fmean(group) for group in groups]
@@ -129,7 +131,8 @@ def fill_line(
         heights = [chart.factor * value for value in points.values()]
         is_alone = look["label"] == ALONE
         label, color = ("the paper's", "black") if is_alone else (f"{look['label']}: the paper's", look["color"])
-        axes.plot(list(points), heights, color=color, label=label, **PRINTED_LOOK)
+        marker = PRINTED_MARKERS.get(look["marker"], "_")
+        axes.plot(list(points), heights, color=color, label=label, marker=marker, **PRINTED_LOOK)
 
 
 def is_unclear(value: object) -> bool:
