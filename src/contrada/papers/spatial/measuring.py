@@ -188,6 +188,7 @@ def measure_simplification(setting: Setting, seed: int, data: Path | None) -> Ro
     if isinstance(matcher, ForwardingTable):  # it learns from messages which filters to look at first
         for message in messages_of(polygon_set(s["set"], seed, data), s["kind"], EARLIER, seed + 1):
             match(message)
+        matcher.wait_for_compaction()  # which follows from what it learned, in a thread
     match(messages[0])
     seconds, answers = timed(match, messages)
     return {"ms": 1000 * statistics.fmean(seconds), "filters": filters, "matches": statistics.fmean(map(len, answers))}

@@ -125,7 +125,7 @@ SCENARIO_2 = Exhibit(
     "spatial-table-3b",
     PAPER,
     "Table 3, scenario 2",
-    "With 25 predicates of filters of two constraints, simplification makes matching faster, 1.3 to 372 times.",
+    "With 25 predicates of filters of two constraints, simplification makes matching faster.",
     SIMPLIFICATION,
     {
         "set": workload(SETS, (0,), KINDS, 100)["set"],
