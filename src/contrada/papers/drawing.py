@@ -101,7 +101,8 @@ def scale_axes(axes: Any, chart: Chart, places: dict[Any, Any]) -> None:
         axes.set_xscale("symlog", linthresh=1)
     if len(places) <= MAX_TICKS:
         is_long = any(len(shown(value)) > LONG_LABEL for value in places)
-        axes.set_xticks(list(places.values()), list(map(shown, places)), rotation=25 if is_long else 0)
+        turned = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
+        axes.set_xticks(list(places.values()), list(map(shown, places)), **turned)
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         axes.xaxis.set_major_formatter("{x:,g}")

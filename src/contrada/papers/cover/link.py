@@ -16,6 +16,7 @@ from contrada.papers.cover.commands import ATTRIBUTES, Draw, rectangle_commands
 from contrada.papers.cover.exhibits import CHOSEN_DRAW, PAPER
 from contrada.papers.cover.together import TogetherIndex
 from contrada.papers.exhibit import (
+    Chart,
     Exhibit,
     Grid,
     Measurement,
@@ -151,7 +152,11 @@ LINK = Exhibit(
         TableLayout(("workload",), (TableColumn("control", "control messages"),), "mode"),
         TableLayout(("workload",), (TableColumn("entries", "table entries"),), "mode"),
     ),
-    claims=(
+    (
+        Chart("workload", "control", "workload", "control messages", ("mode",)),
+        Chart("workload", "entries", "workload", "table entries", ("mode",)),
+    ),
+    (
         PaperClaim("covering together saves control messages on every workload", lambda rows: saves(rows, "control")),
         PaperClaim("covering together saves table entries on every workload", lambda rows: saves(rows, "entries")),
     ),

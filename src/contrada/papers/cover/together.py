@@ -17,7 +17,7 @@ Key = str | int
 MAX_HOLDERS = 12  # forwarded subscriptions that are tried together, those that share most with the new one
 
 
-class Extent(NamedTuple):
+class FilterExtent(NamedTuple):
     """A filter as equal texts, ranges of numbers, and at most one region that a message's meets."""
 
     texts: tuple[tuple[str, str], ...]
@@ -32,7 +32,7 @@ class Extent(NamedTuple):
         return self.texts, self.names, self.region is None
 
 
-def extent_of(filter_: Filter, step: float = 0.0) -> Extent | None:
+def extent_of(filter_: Filter, step: float = 0.0) -> FilterExtent | None:
     """Return the extent of a filter, or None if it has other constraints: then only one subscription may cover it.
 
     Where values are multiples of `step`, ranges reach up to the next one, so that 0..5 and 6..9 have no gap.
@@ -55,16 +55,16 @@ def extent_of(filter_: Filter, step: float = 0.0) -> Extent | None:
         return None
     names = tuple(sorted(ranges))
     low, high = (np.array([ranges[name][end] for name in names]) for end in (0, 1))
-    return Extent(tuple(sorted(texts)), names, low, high, regions[0] if regions else None)
+    return FilterExtent(tuple(sorted(texts)), names, low, high, regions[0] if regions else None)
 
 
 class Holders(NamedTuple):
     """The forwarded subscriptions of one group, as arrays: extents and boxes of regions."""
 
     keys: list[Key]
-    extents: list[Extent]
+    extents: list[FilterExtent]
 
-    def that_share(self, own: Extent) -> Iterator[tuple[Key, Extent]]:
+    def that_share(self, own: FilterExtent) -> Iterator[tuple[Key, FilterExtent]]:
         """Yield the holders that may help to hold an extent, those that share most with it first."""
         lows, highs = np.array([one.low for one in self.extents]), np.array([one.high for one in self.extents])
         if own.region is None:
@@ -106,8 +106,8 @@ class TogetherIndex:
         """Make an empty index; `step` is the least difference of numbers: 1 for whole ones, 0 for reals."""
         self._step = step
         self._index = CoveringIndex()
-        self._extents: dict[Key, Extent | None] = {}
-        self._holders: dict[tuple[object, ...], dict[Key, Extent]] = {}  # forwarded subscriptions by group
+        self._extents: dict[Key, FilterExtent | None] = {}
+        self._holders: dict[tuple[object, ...], dict[Key, FilterExtent]] = {}  # forwarded subscriptions by group
         self._held: dict[Key, tuple[Key, ...]] = {}  # held by these together
         self._holding: dict[Key, set[Key]] = {}
         self.forwarded: set[Key] = set()
@@ -146,7 +146,7 @@ class TogetherIndex:
         self.forwarded.add(key)
         return True
 
-    def _together(self, own: Extent) -> tuple[Key, ...]:
+    def _together(self, own: FilterExtent) -> tuple[Key, ...]:
         """Return forwarded subscriptions that together hold an extent, or none."""
         group = self._holders.get(own.group)
         if not group:
