@@ -35,6 +35,7 @@ DEFAULTS = MappingProxyType(
         "note_peers": (256, "addresses of peers in one note"),
         "peer_links": (512, "outgoing connections of one peer"),
         "peer_dials": (300, "outgoing connections of one peer opened in a minute"),
+        "kept_bytes": (1 << 26, "bytes of messages that one peer keeps to send them again"),
         "waiting_bytes": (1 << 27, "bytes that wait to be sent by one peer"),
         "output_bytes": (1 << 26, "bytes that wait to be written by one peer"),
         "guests": (1_024, "accepted connections of one peer"),

@@ -109,5 +109,6 @@ def test_churn_of_several_seeds_tells_means_and_ranges():
     assert [row["seed"] for row in rows] == [4, 5, 6]
     missed = [100 * row["false_negative_ratio"] for row in rows]
     told = run(*arguments).stdout.splitlines()
-    assert len(told) == 3 * 4 + 1
-    assert f"3 seeds: {sum(missed) / 3:.1f} % missed meanwhile ({min(missed):.1f} to {max(missed):.1f}), 0 " in told[-1]
+    assert len(told) == 3 * 7 + 1
+    assert f"3 seeds: {sum(missed) / 3:.3f} % missed meanwhile ({min(missed):.3f} to {max(missed):.3f}), " in told[-1]
+    assert ", 0 false negatives afterwards, " in told[-1]

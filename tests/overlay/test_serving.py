@@ -12,6 +12,7 @@ import pytest
 from contrada.errors import LimitError, OverlayError
 from contrada.limits import limit
 from contrada.overlay.connecting import Door
+from contrada.overlay.rules import Rules
 from contrada.overlay.serving import discover, named, offer
 from contrada.overlay.space import Space
 from contrada.overlay.wire import Offer, decode, encode
@@ -57,6 +58,32 @@ async def test_a_peer_leaves_and_another_vanishes():
             if in_a_row == 3:
                 break
         assert in_a_row == 3
+
+
+async def test_a_parent_that_vanishes_costs_no_message():
+    hasty = Rules(2, 4, period=0.1, patience=0.6, retention=30.0)
+    async with joined(*(RecordingServer("price > 0", rules=hasty) for _ in range(7))) as servers:
+        await eventually(lambda: all(each.peer.state.parent or each.peer.state.top for each in servers))
+        victim = max(servers, key=lambda each: each.peer.state.top)
+        left = [each for each in servers if each is not victim]
+        keys = []
+        for k in range(30):
+            keys.append(left[k % 6].publish(f'{{"price": {k + 1}}}'))
+            if k == 10:
+                await victim.__aexit__()
+            await asyncio.sleep(0.02)
+        await eventually(lambda: all_got(left, 30))
+        await asyncio.sleep(0.5)
+        for each in left:
+            assert sorted(message.key for message in each.got) == sorted(keys)
+
+
+async def test_messages_that_are_kept_too_short_are_complained_of():
+    async with joined(RecordingServer(rules=Rules(2, 4, kept=2, period=0.1, patience=3.0))) as (server,):
+        for k in range(5):
+            server.publish(f'{{"price": {k + 1}}}')
+        await eventually(lambda: server.complaints)
+        assert server.complaints[0].startswith("3 messages are not kept for 20 seconds")
 
 
 async def test_the_door_is_shut_to_those_without_the_secret():

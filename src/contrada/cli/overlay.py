@@ -105,6 +105,8 @@ def churn(
     loss: Annotated[float, plain("Share of notes that are lost.")] = 0.0,
     doubling: Annotated[float, plain("Share of notes that arrive twice.")] = 0.0,
     resend: Annotated[float, plain("Seconds until a lost note is sent again; 0: never.")] = 0.0,
+    kept: Annotated[int, plain("Messages that a peer keeps to send them again; 0: none, as in the paper.")] = 4096,
+    retention: Annotated[float, plain("Seconds for which a message is kept.")] = 20.0,
     split: SplitOption = Split.quadratic,
     choose: ChooseOption = None,
     degree: Degree = "5,10",
@@ -118,6 +120,8 @@ def churn(
     \b
     Crashes and lost notes:
       contrada overlay churn --crashes 0.5 --joins 0.5 --loss 0.05 --resend 0.2
+    The same with the paper's protocol, in which no peer keeps messages:
+      contrada overlay churn --crashes 0.5 --joins 0.5 --loss 0.05 --resend 0.2 --kept 0
     """
     from contrada.overlay.rules import Rules
     from contrada.overlay.simulation.churn import Churn
@@ -125,7 +129,7 @@ def churn(
     from contrada.papers.overlay.churn import measure_churn
 
     least, most = degree_of(degree)
-    rules = Rules(least, most, chosen_way(choose, split), split.value)
+    rules = Rules(least, most, chosen_way(choose, split), split.value, kept=kept, retention=retention)
     network = Network(latency, jitter, loss, doubling, resend)
     rates = Churn(joins, leaves, crashes, corruptions, messages)
     rows = []
@@ -145,7 +149,12 @@ def told_churn(row: dict[str, Any]) -> list[str]:
         f"messages          {row['messages']}, wanted {counted(row['wanted'], 'time')} by peers that live",
         f"false negatives   {row['false_negatives']:,} meanwhile, {100 * row['false_negative_ratio']:.2f} %; "
         f"{row['false_negatives_after']} afterwards",
+        f"no holder left    {row['extinct']:,}; {row['repeated']:,} delivered twice",
         f"whole again       {healed}, with {counted(row['peers_after'], 'peer')}",
+        f"notes             {row['notes_per_second']:,.0f} a second, {row['carrying_per_second']:,.0f} with messages, "
+        f"{row['bytes_per_second'] / 1e3:,.1f} kB a second",
+        f"kept              {row['kept_messages']:,.1f} messages per peer, {row['kept_messages_max']:,} at most; "
+        f"{row['kept_bytes'] / 1e3:,.1f} kB, {row['kept_bytes_max'] / 1e3:,.1f} kB at most",
     ]
 
 
@@ -153,10 +162,13 @@ def told_seeds(rows: list[dict[str, Any]]) -> str:
     """Return one line about several rows of churn: means and ranges."""
     missed = [100 * row["false_negative_ratio"] for row in rows]
     healed = [inf if row["healed_after"] is None else row["healed_after"] for row in rows]
+    notes = [row["notes_per_second"] for row in rows]
     return (
-        f"{len(rows)} seeds: {mean(missed):.1f} % missed meanwhile ({min(missed):.1f} to {max(missed):.1f}), "
+        f"{len(rows)} seeds: {mean(missed):.3f} % missed meanwhile ({min(missed):.3f} to {max(missed):.3f}), "
+        f"{sum(row['extinct'] for row in rows):,} of {sum(row['wanted'] for row in rows):,} had no holder left, "
         f"{counted(sum(row['false_negatives_after'] for row in rows), 'false negative')} afterwards, "
-        f"whole again after {mean(healed):.1f} s ({min(healed):.1f} to {max(healed):.1f})"
+        f"whole again after {mean(healed):.1f} s ({min(healed):.1f} to {max(healed):.1f}), "
+        f"{mean(notes):,.0f} notes a second, {mean(row['kept_messages'] for row in rows):.1f} messages kept per peer"
     )
 
 

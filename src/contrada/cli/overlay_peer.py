@@ -77,7 +77,8 @@ def peer(
     else:
         space = Space.of(predicates) if dimensions is None else Space.parse(dimensions)
         least, most = degree_of(degree)
-        rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=3.5 * period)
+        patience, retention = 3.5 * period, 20 * period
+        rules = Rules(least, most, choose, split, sketch=sketch, period=period, patience=patience, retention=retention)
     server = PeerServer(listen, PeerQueries(predicates, space), space, rules, _lost, door, advertise)
     asyncio.run(_serve(server, join or []))
 

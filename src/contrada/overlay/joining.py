@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from contrada.overlay.protocol import MAX_HOPS, Adopted, Join, Leave, Orphaned, PeerId, Place, Replace, Report, Yield
+from contrada.overlay.routing import send_unshared
 from contrada.overlay.state import PeerState
 from contrada.overlay.structure import closest, order_of, seek, settle, vacate
 
@@ -170,5 +171,8 @@ def orphaned(peer: PeerState, note: Orphaned) -> None:
 
 def depart(peer: PeerState) -> None:
     """Leave the overlay: hand over all nodes; notes that still arrive are passed on."""
-    peer.follow(vacate(peer, 1))
+    near = vacate(peer, 1)
+    if near is not None:
+        send_unshared(peer, near)
+    peer.follow(near)
     peer.has_left = True

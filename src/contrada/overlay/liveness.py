@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contrada.overlay.protocol import Ack, Adopted, Beat, Disown, PeerId
+from contrada.overlay.routing import send_again, send_up_again
 from contrada.overlay.state import PeerState
 from contrada.overlay.structure import seek, settle
 
@@ -14,6 +15,8 @@ def tick(peer: PeerState, now: float) -> None:
     """Do the periodic work of a peer: check its nodes, and send its parent a heartbeat."""
     if peer.has_left:
         return
+    for key in peer.kept.expire(now):
+        peer.seen.pop(key, None)
     if peer.parent == peer.id:
         peer.follow(None)
     _drop_the_dead(peer, now)
@@ -29,7 +32,9 @@ def tick(peer: PeerState, now: float) -> None:
         peer.seeking = None
         seek(peer, None)  # another root may exist
     else:
-        peer.send(peer.parent, Beat(peer.top, peer.entries[-1], _some_contacts(peer)))
+        got, upto = peer.kept.list_new()
+        age = now - peer.joined
+        peer.send(peer.parent, Beat(peer.top, peer.entries[-1], _some_contacts(peer), got, upto, age))
 
 
 def _drop_the_dead(peer: PeerState, now: float) -> None:
@@ -47,6 +52,7 @@ def _drop_the_dead(peer: PeerState, now: float) -> None:
             if now - last > REMIND_AFTER_PERIODS * peer.rules.period:
                 peer.send(child, Adopted(level - 1, child, entry, peer.id))
     peer.heard = heard
+    peer.kept.forget_links({child for _, child in heard})
 
 
 def _some_contacts(peer: PeerState) -> tuple[PeerId, ...]:
@@ -65,7 +71,8 @@ def beat(peer: PeerState, sender: PeerId, note: Beat, now: float) -> None:
     table = peer.nodes[level]
     kin = [child for child in table if child != sender]
     above = [] if peer.parent is None else [peer.parent]
-    peer.send(sender, Ack(note.level, (*above, *kin, *_some_contacts(peer))))
+    lacks = send_again(peer, sender, note)
+    peer.send(sender, Ack(note.level, (*above, *kin, *_some_contacts(peer)), note.upto, lacks))
     if table[sender] != note.entry:
         table[sender] = note.entry
         settle(peer, level)
@@ -77,6 +84,7 @@ def ack(peer: PeerState, sender: PeerId, note: Ack, now: float) -> None:
     if sender == peer.parent and note.level == peer.top:
         peer.parent_heard = now
         peer.kin = tuple(each for each in note.contacts if each != peer.id)
+        send_up_again(peer, sender, note)
 
 
 def disown(peer: PeerState, sender: PeerId, note: Disown, now: float) -> None:

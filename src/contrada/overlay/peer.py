@@ -34,7 +34,8 @@ _NEIGHBOUR_HANDLERS: dict[type, Callable[[PeerState, PeerId, Any, float], None]]
 class Peer:
     """A peer that knows only its neighbours: for each of its nodes the children with their boxes, and one parent.
 
-    Every method returns the notes to send; `take_deliveries` returns the messages that match.
+    Every method returns the notes to send; `take_deliveries` returns the messages that match. `now` is the time in
+    seconds by any clock that never runs backwards.
 
     >>> from contrada.overlay.interest import Rectangles
     >>> a, b = (Peer(name, Rectangles([box]), Rules()) for name, box in [("a", (0.0, 5.0)), ("b", (4.0, 6.0))])
@@ -58,8 +59,9 @@ class Peer:
         """The name of this peer."""
         return self.state.id
 
-    def join(self, *contacts: PeerId) -> list[Sent]:
+    def join(self, *contacts: PeerId, now: float = 0.0) -> list[Sent]:
         """Enter the overlay through the first of `contacts`; the others are tried if it does not answer."""
+        self.state.now = self.state.joined = now
         self.state.bootstrap = tuple(contacts)
         structure.seek(self.state, contacts[0])
         return self._sent()
@@ -69,13 +71,15 @@ class Peer:
         joining.depart(self.state)
         return self._sent()
 
-    def publish(self, publication: Publication) -> list[Sent]:
+    def publish(self, publication: Publication, now: float = 0.0) -> list[Sent]:
         """Send a message to all peers that want it, including this one."""
+        self.state.now = now
         routing.up(self.state, Up(publication))
         return self._sent()
 
     def tick(self, now: float) -> list[Sent]:
         """Check the neighbours; call once per period."""
+        self.state.now = now
         liveness.tick(self.state, now)
         return self._sent()
 
@@ -83,8 +87,9 @@ class Peer:
         """Handle a note; return the notes to send."""
         kind = type(note)
         state = self.state
+        state.now = now
         if kind is Down:
-            routing.down(state, note)  # type: ignore[arg-type]
+            routing.down(state, sender, note)  # type: ignore[arg-type]
         elif kind in _HANDLERS:
             _HANDLERS[kind](state, note)
         else:

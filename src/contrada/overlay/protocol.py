@@ -13,6 +13,7 @@ import msgspec
 from contrada.overlay.boxes import Box
 
 PeerId = int | str
+Key = str | int  # of a message
 MAX_HOPS = 64  # for a note that is passed on; no tree is that high, so more hops mean a broken tree
 
 
@@ -123,16 +124,21 @@ class Yield(Note, frozen=True):
 
 
 class Beat(LevelNote, frozen=True):
-    """Heartbeat from child to parent, with the child's entry."""
+    """Heartbeat from child to parent, with the child's entry, and a list of messages that the child has."""
 
     entry: ChildEntry
     contacts: tuple[PeerId, ...] = ()
+    got: tuple[Key, ...] = ()  # messages that came since the last answered list
+    upto: int = -1  # number of the last message in the list, for the answer
+    age: float = 0.0  # seconds since the child joined the overlay
 
 
 class Ack(LevelNote, frozen=True):
-    """Answer to a heartbeat, with peers to contact if the parent dies."""
+    """Answer to a heartbeat, with peers to contact if the parent dies, and the listed messages that it lacks."""
 
     contacts: tuple[PeerId, ...] = ()
+    upto: int = -1  # as in the heartbeat
+    lacks: tuple[Key, ...] = ()
 
 
 class Disown(LevelNote, frozen=True):
@@ -142,7 +148,7 @@ class Disown(LevelNote, frozen=True):
 class Publication(msgspec.Struct, frozen=True):
     """A message to route: its box `where`, and its content."""
 
-    key: str | int
+    key: Key
     where: Box
     body: Any = None
 
@@ -154,6 +160,7 @@ class Up(Note, frozen=True):
     level: int | None = None  # of the child that sent it
     child: PeerId | None = None
     hops: int = 0
+    age: float = 0.0  # seconds since it was published, without the time on its way between peers
 
 
 class Down(Note, frozen=True):
@@ -162,6 +169,7 @@ class Down(Note, frozen=True):
     publication: Publication
     level: int
     hops: int = 0
+    age: float = 0.0
 
 
 AnyNote = (

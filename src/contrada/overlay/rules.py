@@ -8,6 +8,7 @@ from contrada.errors import OverlayError
 
 KNOWN_VALUES = {"choose": ("r", "rstar"), "split": ("quadratic", "linear", "rstar"), "cover": ("mbr", "own")}
 MAX_SKETCH_BOXES = 64
+MAX_KEPT = 8192  # a heartbeat to a new parent lists all of them, in one frame
 SKETCHED_LEVELS = 2  # higher nodes receive nearly every message anyway, and would change with every join
 
 
@@ -18,7 +19,8 @@ class Rules:
     `choose` is how a new node descends the tree, `split` how a node with too many children is divided; with `rstar` a
     node first gives away 30 % of its children to be inserted again, once per level. `cover` says which child holds a
     node: the one whose node has the largest box, or the one whose own subscriptions have. With a `sketch` a parent
-    keeps up to that many boxes for each low node, instead of one. Times are in seconds.
+    keeps up to that many boxes for each low node, instead of one. A peer keeps up to `kept` messages for `retention`
+    seconds, to send them again to neighbours that lack them; with 0, as in the paper, none. Times are in seconds.
 
     >>> Rules(least=6, most=10)
     Traceback (most recent call last):
@@ -34,7 +36,9 @@ class Rules:
     reinserted_share: float = 0.3
     period: float = 1.0  # between two heartbeats
     patience: float = 3.5  # without a heartbeat before a neighbour counts as dead
-    remembered: int = 256  # messages, to drop duplicates
+    kept: int = 4096  # messages
+    retention: float = 20.0  # time for which a message is kept: enough to notice a crash and to find a new parent
+    remembered: int = 256  # messages, to drop duplicates if none are kept
 
     def __post_init__(self) -> None:
         if self.least < 1 or 2 * self.least > self.most + 1 or self.most < 2:
@@ -47,6 +51,10 @@ class Rules:
                 raise OverlayError(f"{name}: unknown value {getattr(self, name)!r:.60}; values: {', '.join(known)}")
         if not 0 <= self.sketch <= MAX_SKETCH_BOXES:
             raise OverlayError(f"sketch: need 0 to {MAX_SKETCH_BOXES} boxes, got {self.sketch}")
+        if not 0 <= self.kept <= MAX_KEPT:
+            raise OverlayError(f"kept: need 0 to {MAX_KEPT:,} messages, got {self.kept}")
+        if not self.retention >= 0:
+            raise OverlayError(f"retention: need at least 0 seconds, got {self.retention}")
         if not 0 < self.period < self.patience:
             raise OverlayError(f"need 0 < period < patience, got period {self.period} and patience {self.patience}")
 

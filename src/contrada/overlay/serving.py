@@ -1,7 +1,7 @@
 """A peer over asyncio sockets: the state machine of `Peer` with a clock and connections.
 
 Every peer listens, and opens a connection to each peer that it sends to. Notes that cannot be sent are dropped:
-heartbeats detect dead neighbours, and lost notes are repeated.
+heartbeats detect dead neighbours, and lost notes and messages are repeated.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ MAX_WAITING_FRAMES = 1000  # per neighbour
 CONNECT_SECONDS = 3.0
 IDLE_SECONDS = 60.0  # the side that opened an unused connection closes it
 LEAVING_SECONDS = 2.0
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class PeerLink(NamedTuple):
@@ -91,6 +95,7 @@ class PeerServer:
         self._listen, self._asked, self._advertise = listen, asked, advertise
         self._links: dict[PeerId, PeerLink] = {}
         self._waiting = 0  # bytes in all links
+        self._dropped = 0  # messages that the peer did not keep long enough, as last complained of
         self._dials = Dials()
         self.guests: Counter[str] = Counter()  # accepted connections by host
         self._welcomes: set[asyncio.Task[Any]] = set()
@@ -133,12 +138,12 @@ class PeerServer:
             peer_address(contact)
         others = [contact for contact in contacts if contact != self.id]
         if others:
-            self._send(self.peer.join(*others))
+            self._send(self.peer.join(*others, now=_now()))
 
     def publish(self, body: str) -> str:
         """Publish a message in JSON and return its key; raise ContradaError if it is invalid."""
         key = uuid.uuid4().hex
-        self._send(self.peer.publish(Publication(key, self.space.where(message_of(body)), body)))
+        self._send(self.peer.publish(Publication(key, self.space.where(message_of(body)), body), _now()))
         return key
 
     async def leave(self) -> None:
@@ -205,14 +210,25 @@ class PeerServer:
             return OfferAnswer(None, str(error))
 
     def _handle(self, sender: PeerId, note: AnyNote) -> None:
-        self._send(self.peer.handle(sender, note, asyncio.get_running_loop().time()))
+        self._send(self.peer.handle(sender, note, _now()))
 
     async def _tick(self) -> None:
         """Send heartbeats, with a random phase."""
         await asyncio.sleep(self.rules.period * self.peer.state.rng.random())
         while True:
-            self._send(self.peer.tick(asyncio.get_running_loop().time()))
+            self._send(self.peer.tick(_now()))
+            self._complain_of_dropped()
             await asyncio.sleep(self.rules.period)
+
+    def _complain_of_dropped(self) -> None:
+        dropped = self.peer.state.kept.dropped
+        if dropped > self._dropped:
+            self.complain(
+                f"{dropped - self._dropped:,} messages are not kept for {self.rules.retention:g} seconds: more than"
+                f" {self.rules.kept:,} messages, or {limit('kept_bytes'):,} bytes ({variable('kept_bytes')}), came;"
+                " a peer whose parent fails may miss them"
+            )
+            self._dropped = dropped
 
     # --- outgoing notes ---
 
@@ -234,7 +250,7 @@ class PeerServer:
                 raise OverlayError(f"more than {most:,} bytes wait to be sent ({variable('waiting_bytes')})")
             link = self._links.get(to)
             if link is None:
-                refusal = self._dials.refusal(asyncio.get_running_loop().time(), len(self._links))
+                refusal = self._dials.refusal(_now(), len(self._links))
                 if refusal is not None:
                     raise OverlayError(refusal)
                 frames: asyncio.Queue[bytes] = asyncio.Queue(MAX_WAITING_FRAMES)

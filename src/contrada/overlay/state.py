@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable
 
@@ -9,7 +10,8 @@ import msgspec
 
 from contrada.overlay.children import Children
 from contrada.overlay.interest import Interest
-from contrada.overlay.protocol import MAX_HOPS, AnyNote, ChildEntry, NodeNote, PeerId, Publication, Sent, Table
+from contrada.overlay.keeping import KeptMessages
+from contrada.overlay.protocol import MAX_HOPS, AnyNote, ChildEntry, Key, NodeNote, PeerId, Publication, Sent, Table
 from contrada.overlay.rules import Rules
 from contrada.overlay.sketch import entry_of, merged
 
@@ -38,7 +40,10 @@ class PeerState:
         self.has_left = False
         self.out: list[Sent] = []
         self.deliveries: list[Publication] = []
-        self.seen: dict[str | int, int] = {}
+        self.seen: dict[Key, int] = {}
+        self.kept = KeptMessages(rules)
+        self.now = 0.0  # time of the note that is being handled
+        self.joined = -math.inf  # when the peer joined the overlay; earlier messages are not for it
         self.bootstrap: tuple[PeerId, ...] = ()
         self.kin: tuple[PeerId, ...] = ()  # the parent's parent and children, as last heard
         self.contacts: dict[PeerId, None] = {}  # peers from anywhere in the tree, learnt by gossip
@@ -74,6 +79,7 @@ class PeerState:
         if parent != self.parent:
             self.parent = parent
             self.parent_heard = None
+            self.kept.start_list()
         self.seeking = None
 
     def push(self, table: Table) -> None:

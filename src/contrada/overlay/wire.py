@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import math
 import secrets
 import struct
 from asyncio import StreamReader, StreamWriter
@@ -21,13 +22,14 @@ from contrada.errors import OverlayError
 from contrada.limits import check_limit, limit
 from contrada.overlay.boxes import check_box
 from contrada.overlay.connecting import Door
-from contrada.overlay.protocol import AnyNote, ChildEntry, Note, PeerId, Place, Publication, Take
-from contrada.overlay.rules import MAX_SKETCH_BOXES
+from contrada.overlay.protocol import Ack, AnyNote, Beat, ChildEntry, Key, Note, PeerId, Place, Publication, Take
+from contrada.overlay.rules import MAX_KEPT, MAX_SKETCH_BOXES
 
 MAX_GREETING_BYTES = 1 << 16  # of a frame before the handshake is complete
 MAX_LEVEL = 64
 PEER_FIELDS = ("peer", "previous", "child", "parent", "heir", "old", "new", "via", "root", "contacts")
-VERSION = 1
+MAX_KEY_CHARACTERS = 64
+VERSION = 2
 _LENGTH = struct.Struct(">I")
 
 
@@ -116,13 +118,25 @@ def check_note(note: Frame, dimensions: int) -> None:
                 raise OverlayError(f"sketch: need at most {MAX_SKETCH_BOXES} boxes, got {len(value.parts)}")
         elif isinstance(value, Publication):
             check_box(value.where, dimensions)
+            check_key(value.key)
             if not isinstance(value.body, str):
                 raise OverlayError(f"message body: need text, got {type(value.body).__name__}")
     _check_numbers(note)
+    keys = note.got if isinstance(note, Beat) else note.lacks if isinstance(note, Ack) else ()
+    if len(keys) > MAX_KEPT:
+        raise OverlayError(f"{type(note).__name__}: need at most {MAX_KEPT:,} keys of messages, got {len(keys):,}")
+    for key in keys:
+        check_key(key)
     if isinstance(note, Place):
         _check_numbers(note.join)
     if isinstance(note, Take) and note.level + len(note.tables) > MAX_LEVEL:
         raise OverlayError(f"Take: {len(note.tables)} nodes from level {note.level} on exceed level {MAX_LEVEL}")
+
+
+def check_key(key: Key) -> None:
+    """Raise OverlayError for the key of a message that is longer than any peer makes one."""
+    if isinstance(key, str) and len(key) > MAX_KEY_CHARACTERS:
+        raise OverlayError(f"key of a message: need at most {MAX_KEY_CHARACTERS} characters, got {len(key):,}")
 
 
 def _check_numbers(note: Note) -> None:
@@ -130,6 +144,9 @@ def _check_numbers(note: Note) -> None:
         number = getattr(note, name, 0)
         if number is not None and not 0 <= number <= (MAX_LEVEL if name != "reinserted" else 1 << MAX_LEVEL):
             raise OverlayError(f"{type(note).__name__}: {name} {number} is out of range")
+    age = getattr(note, "age", 0.0)
+    if not age >= 0 or (math.isinf(age) and not isinstance(note, Beat)):  # the first peer of an overlay joined never
+        raise OverlayError(f"{type(note).__name__}: age {age} is out of range")
 
 
 def peers_in(note: Note) -> Iterator[PeerId]:

@@ -22,11 +22,17 @@ class Churn:
 
 @dataclass(slots=True)
 class Losses:
-    """Deliveries of messages published during churn: wanted by peers that still live, and missed among them."""
+    """Deliveries of messages published during churn: wanted by peers that still live, and missed among them.
+
+    Deliveries of messages whose every holder vanished while they were on their way are `extinct`; they are not among
+    the `wanted` and `missed` ones. `repeated` deliveries came a second time.
+    """
 
     messages: int = 0
     wanted: int = 0
     missed: int = 0
+    extinct: int = 0
+    repeated: int = 0
 
     @property
     def ratio(self) -> float:
@@ -36,8 +42,8 @@ class Losses:
 
 def run_churn(
     simulator: Simulator, churn: Churn, seconds: float, draw_box: Callable[[], Box], draw_where: Callable[[], Box]
-) -> Losses:
-    """Let peers join, leave, crash and be corrupted for `seconds`; then wait for messages under way, and count misses.
+) -> list[MessageSpread]:
+    """Let peers join, leave, crash and be corrupted for `seconds`, and one period more; return the messages.
 
     At least two peers always remain.
     """
@@ -58,7 +64,7 @@ def run_churn(
         elif len(simulator.peers) > 2:
             (simulator.remove, simulator.crash, simulator.corrupt)[what - 1](simulator.random_id())
     simulator.run(max(0.0, end - simulator.now) + simulator.rules.period)
-    return count_losses(simulator, spreads)
+    return spreads
 
 
 def count_losses(simulator: Simulator, spreads: list[MessageSpread]) -> Losses:
@@ -66,6 +72,11 @@ def count_losses(simulator: Simulator, spreads: list[MessageSpread]) -> Losses:
     losses = Losses(len(spreads))
     for spread in spreads:
         alive = spread.wanted & simulator.peers.keys()
-        losses.wanted += len(alive)
-        losses.missed += len(alive & spread.missed)
+        missed = len(alive & spread.missed)
+        if spread.is_extinct:
+            losses.extinct += missed
+        else:
+            losses.missed += missed
+        losses.wanted += len(alive) - missed * spread.is_extinct
+        losses.repeated += spread.repeated
     return losses

@@ -13,7 +13,7 @@ import itertools
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 from contrada.errors import OverlayError, UnknownKeyError
 from contrada.overlay.boxes import check_box
@@ -32,17 +32,27 @@ MAX_NOTES_PER_CALL = 10_000_000  # more mean a fault of the protocol
 MAX_HEARTBEATS_PER_CALL = 100  # likewise
 
 
-class MessageSpread(NamedTuple):
+@dataclass(slots=True)
+class MessageSpread:
     """The spread of one message: hops to each peer it reached, and the peers that wanted it when published."""
 
     publication: Publication
     reached: dict[PeerId, int]
     wanted: frozenset[PeerId]
+    published: float = 0.0
+    delivered: dict[PeerId, int] = field(default_factory=dict)  # how often to each peer
+    holders: set[PeerId] = field(default_factory=set)  # live peers that it reached; counted with a network only
+    is_extinct: bool = False  # all its holders vanished while it was on its way
 
     @property
     def missed(self) -> frozenset[PeerId]:
         """Peers that wanted the message and did not get it: false negatives."""
-        return self.wanted - self.reached.keys()
+        return self.wanted - self.delivered.keys()
+
+    @property
+    def repeated(self) -> int:
+        """The number of deliveries to peers that had got the message before."""
+        return sum(self.delivered.values()) - len(self.delivered)
 
     @property
     def bothered(self) -> int:
@@ -62,7 +72,8 @@ class Simulator:
     """
 
     def __init__(self, rules: Rules | None = None, seed: int = 0, network: Network | None = None) -> None:
-        self.rules = Rules() if rules is None else rules
+        rules = Rules() if rules is None else rules
+        self.rules = rules if network is not None else replace(rules, kept=0)  # without a network nothing is lost
         self.seed = seed
         self.network = network
         self.rng = random.Random(seed)
@@ -97,7 +108,7 @@ class Simulator:
         if self.network is not None:  # so that heartbeats of peers do not coincide
             self._schedule(self.now + self.rng.random() * self.rules.period, id, id, None, 0)
         if contacts:
-            self._send(id, peer.join(*contacts), 0)
+            self._send(id, peer.join(*contacts, now=self.now), 0)
         self._calm()
         return id
 
@@ -117,10 +128,20 @@ class Simulator:
         """Let a peer vanish without notice."""
         self._peer(id)
         del self.peers[id]
+        if self.network is not None:
+            self._bury(id)
         place, last = self._places.pop(id), self._ids.pop()
         if last != id:
             self._ids[place] = last
             self._places[last] = place
+
+    def _bury(self, id: PeerId) -> None:
+        """Record which messages have no holder any more; a copy that is still on its way may save one."""
+        for spread in self._spreads.values():
+            if id in spread.holders:
+                spread.holders.discard(id)
+                if not spread.holders and self.now - spread.published <= self.rules.retention:
+                    spread.is_extinct = True
 
     def corrupt(self, id: PeerId) -> None:
         """Corrupt what a peer believes about its neighbours."""
@@ -154,9 +175,11 @@ class Simulator:
 
     def send_out(self, publication: Publication, source: PeerId, wanted: frozenset[PeerId]) -> MessageSpread:
         """Publish a message for known `wanted` peers: asking every peer takes longer than routing."""
-        spread = MessageSpread(publication, {source: 0}, wanted)
+        spread = MessageSpread(publication, {source: 0}, wanted, self.now)
         self._spreads[publication.key] = spread
-        self._send(source, self._peer(source).publish(publication), 1)
+        peer = self._peer(source)
+        self._send(source, peer.publish(publication, self.now), 1)
+        self._record(peer, spread, 0)
         self._drain()
         if self.network is None:
             del self._spreads[publication.key]
@@ -246,10 +269,20 @@ class Simulator:
         if kind is Down or kind is Up:
             spread = self._spreads.get(note.publication.key)  # type: ignore[union-attr]
             if spread is not None:
-                spread.reached.setdefault(state.id, depth)
+                self._record(peer, spread, depth)
             state.deliveries.clear()
         if sent:
             self._send(state.id, sent, depth + 1)
+
+    def _record(self, peer: Peer, spread: MessageSpread, depth: int) -> None:
+        """Record that a message reached a peer, and whether it was delivered."""
+        id = peer.id
+        spread.reached.setdefault(id, depth)
+        for _ in peer.take_deliveries():  # of this message: a note holds one
+            spread.delivered[id] = spread.delivered.get(id, 0) + 1
+        if self.network is not None and spread.publication.key in peer.state.seen:
+            spread.holders.add(id)
+            spread.is_extinct = False
 
     def _send(self, sender: PeerId, sent: list[Sent], depth: int) -> None:
         if self.network is None:

@@ -47,7 +47,7 @@ class Setting:
 
     def rules(self) -> Rules:
         """Return the rules of the peers; messages come one by one, so few need be remembered."""
-        return Rules(self.least, self.most, self.choose, self.split, self.cover, self.sketch, remembered=4)
+        return Rules(self.least, self.most, self.choose, self.split, self.cover, self.sketch, kept=0, remembered=4)
 
 
 def measure(setting: Setting, tell: Tell = lambda what, done, total: None) -> dict[str, Any]:
