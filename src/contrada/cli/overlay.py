@@ -87,6 +87,7 @@ def told(row: dict[str, Any]) -> list[str]:
         f"hops              {row['hops']['average']:.2f} on average, {row['hops']['max']} at most",
         f"degree            {degree['average']:.2f} on average, {degree['max']} at most, "
         f"variance {degree['variance']:.2f}",
+        f"notes per join    {row['notes_per_join']:.1f}",
         f"seconds           {row['seconds']:.1f}, of which {row['seconds_joining']:.1f} for joins",
     ]
 

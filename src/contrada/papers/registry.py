@@ -7,13 +7,13 @@ from contrada.papers.cover.link import EXHIBITS as LINK
 from contrada.papers.exhibit import SHOWN_CHARACTERS, Exhibit, ExperimentError
 from contrada.papers.network.exhibits import EXHIBITS as NETWORK
 from contrada.papers.overlay.exhibits import EXHIBITS as OVERLAY
+from contrada.papers.overlay.further_exhibits import EXHIBITS as OVERLAY_FURTHER
 from contrada.papers.spatial.exhibits import EXHIBITS as SPATIAL
 from contrada.papers.spatial.splitting import EXHIBITS as SPLITS
 from contrada.papers.spatial.table_3 import EXHIBITS as TABLE_3
 
-EXHIBITS: dict[str, Exhibit] = {
-    exhibit.name: exhibit for exhibit in (*SPATIAL, *TABLE_3, *SPLITS, *COVER, *LINK, *OVERLAY, *NETWORK)
-}
+_ALL = (*SPATIAL, *TABLE_3, *SPLITS, *COVER, *LINK, *OVERLAY, *OVERLAY_FURTHER, *NETWORK)
+EXHIBITS: dict[str, Exhibit] = {exhibit.name: exhibit for exhibit in _ALL}
 PAPERS = tuple(dict.fromkeys(exhibit.paper for exhibit in EXHIBITS.values()))
 
 

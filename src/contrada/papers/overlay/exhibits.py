@@ -21,8 +21,9 @@ from contrada.papers.exhibit import (
     TableLayout,
     Value,
 )
+from contrada.papers.overlay.baselines import BASELINES, measure_baseline
 from contrada.papers.overlay.run import Setting as Tree
-from contrada.papers.overlay.run import measure
+from contrada.papers.overlay.run import draw_workload, measure
 from contrada.papers.overlay.workload import DISTRIBUTIONS, distribution_of
 from contrada.papers.showing import mean_of, values_of
 
@@ -66,8 +67,8 @@ def check_degree(text: str) -> None:
 
 def check_method(name: str) -> None:
     """Raise OverlayError for an unknown method."""
-    if name not in METHODS:
-        raise OverlayError(f"unknown method {name!r:.60}; methods: {', '.join(METHODS)}")
+    if name not in (*METHODS, *BASELINES):
+        raise OverlayError(f"unknown method {name!r:.60}; methods: {', '.join((*METHODS, *BASELINES))}")
 
 
 def tree_of(setting: Setting, seed: int) -> Tree:
@@ -75,18 +76,19 @@ def tree_of(setting: Setting, seed: int) -> Tree:
     s: Any = setting
     least, most = degree_of(s["degree"])
     sizes = {name: s[name] for name in ("subscriptions", "messages", "dimensions", "distribution")}
-    return Tree(**sizes, **METHODS[s["method"]], least=least, most=most, seed=seed)
+    return Tree(**sizes, **METHODS.get(s["method"], {}), least=least, most=most, seed=seed)
 
 
 def measure_tree(setting: Setting, seed: int, _: Path | None = None) -> Row:
-    """Build a tree by joins and send messages from its root; return flat values.
+    """Build a tree by joins, or one that the paper compares with, and send messages from its root; return flat values.
 
     >>> setting = {"subscriptions": 100, "messages": 20, "dimensions": 2, "distribution": "uniform"}
     >>> measure_tree(setting | {"method": "R*", "degree": "2:5"}, 1)["false_negatives"]
     0
     """
     tree = tree_of(setting, seed)
-    found = measure(tree)
+    method = str(setting["method"])
+    found = measure_baseline(method, *draw_workload(tree)) if method in BASELINES else measure(tree)
     values = {name: value for name, value in found.items() if name not in tree.__slots__}
     flat = {name: value for name, value in values.items() if not isinstance(value, dict)}
     return flat | {f"{name}_{part}": v for name, of in values.items() if isinstance(of, dict) for part, v in of.items()}
@@ -263,7 +265,8 @@ def hits_table(rows: list[Row]) -> str:
     for method in values_of(rows, "method"):
         cells = [mean_of(points, "share", method=method, dimensions=count) for count in counts]
         lines.append(f"| {method} | " + " | ".join(f"{100 * cell:.2f}" for cell in cells) + " |")
-    return "\n".join(lines)
+    largest = f"In no group of messages, by hits, more than {100 * largest_group(rows):.1f} % (the paper's methods)."
+    return "\n".join([*lines, "", largest])
 
 
 def largest_group(rows: list[Row]) -> float:
@@ -355,7 +358,16 @@ EXHIBITS = (
         "Fewer peers want a message the more dimensions there are.",
         TREES,
         parameters(dimensions=DIMENSIONS),
-        (TableLayout(("dimensions",), (TableColumn("hits", "hits per message", ",.1f"),)),),
+        (
+            TableLayout(
+                ("dimensions",),
+                (
+                    TableColumn("hits", "hits per message", ",.1f"),
+                    TableColumn("receipts_per_message", "receipts per message", ",.0f"),
+                    TableColumn("false_receipt_ratio", "false, % of receipts", ".1f", 100),
+                ),
+            ),
+        ),
         (Chart("dimensions", "hits", "dimensions", "hits per message", (), is_log=True),),
         (PaperClaim("hits fall with dimensions", fewer_hits),),
         seeds=(1, 2, 3, 4, 5),

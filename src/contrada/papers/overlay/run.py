@@ -57,10 +57,7 @@ def measure(setting: Setting, tell: Tell = lambda what, done, total: None) -> di
     >>> row["false_negatives"], 0 < row["false_positive_ratio"] < row["control_ratio"] < 1
     (0, True)
     """
-    # Subscriptions and messages have seeds of their own, so that all splits see the same ones.
-    rng = np.random.default_rng([setting.seed, 1])
-    boxes = workload.draw_subscriptions(setting.subscriptions, setting.dimensions, setting.distribution, rng)
-    points = workload.draw_messages(setting.messages, setting.dimensions, np.random.default_rng([setting.seed, 2]))
+    boxes, points = draw_workload(setting)
     start = time.perf_counter()
     simulator = build(boxes, setting, tell)
     built = time.perf_counter()
@@ -74,6 +71,7 @@ def measure(setting: Setting, tell: Tell = lambda what, done, total: None) -> di
         "control_ratio": false_share(boxes, control, points),
         "height": simulator.peers[simulator.root].state.top,
         "degree": degree_of(simulator)._asdict(),
+        "root_degree": sum(map(len, simulator.peers[simulator.root].state.nodes)),
         "degree_once": degree_of(simulator, is_once=True)._asdict(),
         "uncontained": workload.count_uncontained(boxes) if len(boxes) <= MAX_COUNTED_SUBSCRIPTIONS else None,
         # Every receipt of a message, except the root's, was a note too.
@@ -81,6 +79,13 @@ def measure(setting: Setting, tell: Tell = lambda what, done, total: None) -> di
         "seconds": round(done - start, 3),
         "seconds_joining": round(built - start, 3),
     }
+
+
+def draw_workload(setting: Setting) -> tuple[Boxes, Boxes]:
+    """Return subscriptions and messages; both have seeds of their own, so that all trees see the same ones."""
+    rng = np.random.default_rng([setting.seed, 1])
+    boxes = workload.draw_subscriptions(setting.subscriptions, setting.dimensions, setting.distribution, rng)
+    return boxes, workload.draw_messages(setting.messages, setting.dimensions, np.random.default_rng([setting.seed, 2]))
 
 
 def build(boxes: Boxes, setting: Setting, tell: Tell = lambda what, done, total: None) -> Simulator:
@@ -116,6 +121,8 @@ def send(simulator: Simulator, boxes: Boxes, points: Boxes, tell: Tell) -> dict[
         "false_negatives": missed,
         "hits": hits / count,
         "receipts": receipts,
+        "receipts_per_message": receipts / count,
+        "notes_per_message": receipts / count - 1,  # the root has each message without a note
         "hops": {"average": walked / receipts, "max": max(highest for *_, highest in counts)},
         # By powers of two: least number of hits (and fewer than twice as many), messages, mean ratio.
         "by_hits": [[low, len(own), sum(own) / len(own) / len(boxes)] for low, own in sorted(by_hits.items())],
