@@ -62,6 +62,9 @@ def note_makers(rng: random.Random) -> dict[str, Callable[[], Any]]:
         tables = [table() for _ in range(rng.randrange(4))]
         return protocol.Take(level(), some(), tables, some(), some(), rng.random() < 0.5)
 
+    def keys() -> tuple[str, ...]:
+        return tuple(f"rubbish {rng.randrange(5)}" for _ in range(rng.randrange(4)))
+
     publication = protocol.Publication(f"rubbish {rng.randrange(5)}", draw_point(rng), "{}")
     return {
         "join": join,
@@ -73,11 +76,11 @@ def note_makers(rng: random.Random) -> dict[str, Callable[[], Any]]:
         "leave": lambda: protocol.Leave(level(), some()),
         "orphaned": lambda: protocol.Orphaned(level(), rng.choice([None, some()]), some()),
         "yield": lambda: protocol.Yield(some()),
-        "beat": lambda: protocol.Beat(level(), entry(), (some(),)),
-        "ack": lambda: protocol.Ack(level(), (some(), some())),
+        "beat": lambda: protocol.Beat(level(), entry(), (some(),), keys(), rng.randrange(-1, 9), rng.random()),
+        "ack": lambda: protocol.Ack(level(), (some(), some()), rng.randrange(-1, 9), keys()),
         "disown": lambda: protocol.Disown(level()),
-        "up": lambda: protocol.Up(publication, rng.choice([None, level()]), some()),
-        "down": lambda: protocol.Down(publication, level()),
+        "up": lambda: protocol.Up(publication, rng.choice([None, level()]), some(), 0, rng.random()),
+        "down": lambda: protocol.Down(publication, level(), 0, rng.random()),
     }
 
 
