@@ -11,7 +11,7 @@ from contrada.broker import LinkOptions, Send
 from contrada.broker.frames import Publish
 from contrada.broker.simulation.topologies import chain, random_tree
 from contrada.cql2 import parse
-from effort import examples
+from effort import examples, thorough
 from oracles.checked_network import CheckedNetwork
 from oracles.network_runs import RandomRun
 from oracles.plain import predicate_holds
@@ -134,7 +134,7 @@ def test_a_message_passes_a_link_once_and_only_if_somebody_beyond_it_asks(mode, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(12))
+@pytest.mark.parametrize("part", [*range(4), *map(thorough, range(4, 12))])
 def test_hundreds_of_trees_with_up_to_fifty_brokers(part):
     cases = product(range(9), MODES.values())
     for number, (seed, options) in enumerate(cases):

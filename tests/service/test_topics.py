@@ -12,6 +12,7 @@ import pytest
 import engine_servers
 from contrada.client import Client
 from contrada.service.table_settings import SinkTable, SourceTable
+from effort import thorough
 from engine_topics import KafkaTopics, MqttTopics, NatsTopics
 from fetched_programs import NoProgramError
 from server_process import KEY, ServerProcess
@@ -158,7 +159,7 @@ def test_records_pass_from_a_topic_to_a_topic(engine, tmp_path):
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("who", ["server", "engine", "both"])
+@pytest.mark.parametrize("who", [thorough("server"), thorough("engine"), "both"])
 def test_nothing_is_lost_when_the_server_or_the_engine_is_killed(engine, tmp_path, who):
     async def run():
         server, writer, chance = served(tmp_path, engine), Writer(engine.topics), random.Random(who)

@@ -26,6 +26,12 @@ def slow(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+def thorough(*values: Any) -> Any:
+    """Values of a parametrized test with which only `make verify` runs it."""
+    is_skipped = pytest.mark.skipif(not FULL, reason="only make verify tries these values")
+    return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.effort, is_skipped])
+
+
 @contextmanager
 def within(seconds: float, about: object = "") -> Iterator[None]:
     """Fail if the block takes this process longer, whatever else the machine does."""

@@ -50,6 +50,8 @@ class KafkaTopics:
         admin = AIOKafkaAdminClient(bootstrap_servers=self._address)
         await admin.start()
         try:
+            while (await admin.describe_cluster())["controller_id"] < 0:  # an engine that has just started
+                await asyncio.sleep(0.1)
             await admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1) for name in names])
         finally:
             await admin.close()

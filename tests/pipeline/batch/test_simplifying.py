@@ -12,13 +12,13 @@ import contrada as ct
 from contrada import pipeline
 from contrada.matching.building import TableBuilder
 from contrada.simplification.simplifying import Simplification, simplified_groups
-from effort import slow
+from effort import slow, thorough
 from generators.filters_of_every_kind import plain_text, rows_of
 from generators.scalars import OPERATORS, predicates
 
 ROWS = "key string, subscriber string, filter string"
 ACROSS = pytest.mark.parametrize("across", [slow(False), True])
-SPREAD = pytest.mark.parametrize("partitions", [slow(1), 3])
+SPREAD = pytest.mark.parametrize("partitions", [thorough(1), 3])
 
 
 def in_process(rows, across):
@@ -69,7 +69,7 @@ def generated():
     return [(f"k{k:04}", f"s{k * 7 % 11}", predicate) for k, predicate in enumerate(asked)]
 
 
-@pytest.mark.parametrize(("partitions", "is_reversed"), [slow(1, False), slow(3, False), (7, True)])
+@pytest.mark.parametrize(("partitions", "is_reversed"), [thorough(1, False), slow(3, False), (7, True)])
 @ACROSS
 def test_generated_predicates_become_what_one_process_makes_of_them(spark, generated, partitions, is_reversed, across):
     """To the letter, wherever rows are and whatever their order is."""

@@ -13,6 +13,7 @@ from streams import written
 import contrada as ct
 from console import python, wait_for, write_lines
 from contrada.demo.district import write_district
+from effort import thorough
 
 WAIT = 900  # seconds at most, against a hang: kernels may have to be compiled first
 
@@ -55,7 +56,10 @@ MOMENTS = {
     "batch": lambda place, process: (place / "state" / "contrada" / "batches" / "0.json").exists(),
     "idle": lambda place, process: (place / "state" / "commits" / "3").exists(),
 }
-CASES = [*((moment, signal.SIGINT) for moment in MOMENTS), ("batch", signal.SIGTERM), ("idle", signal.SIGTERM)]
+CASES = [
+    ("start", signal.SIGINT), thorough("begun", signal.SIGINT), ("batch", signal.SIGINT),
+    thorough("idle", signal.SIGINT), thorough("batch", signal.SIGTERM), ("idle", signal.SIGTERM),
+]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -100,7 +104,7 @@ COMMANDS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("delay", [0, 6])
+@pytest.mark.parametrize("delay", [thorough(0), 6])
 def test_other_commands_stop_with_one_line(tmp_path, start, until, command, delay):
     write_district(tmp_path / "data", scale=1)
     process = start(*shlex.split(command))

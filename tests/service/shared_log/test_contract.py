@@ -220,13 +220,13 @@ def test_appends_that_wait_fail_when_the_log_is_closed(connect, engines):
 
 
 def test_appends_fail_after_a_time_and_the_log_goes_on(connect, engines):
-    log, reader = connect(patience=0.5, timeout=1.0), LogReader()
+    log, reader = connect(patience=3.0, timeout=4.0), LogReader()
     log.start(0, reader)
     assert appended(log, record(b"1")) is None
     engines.kill()
     try:
         assert appended(log, record(b"2")) is not None
-        wait_for(log.fault, 10)
+        wait_for(log.fault, SECONDS)
         with pytest.raises(SharedLogError):
             log.end()
     finally:
