@@ -92,6 +92,7 @@ class TogetherIndex:
     Sound: what the forwarded subscriptions match holds everything that all subscriptions match. Bounded: at most
     MAX_HOLDERS are tried together, and unions of many edges or pieces are not.
 
+    >>> from contrada import Constraint, Filter
     >>> index = TogetherIndex()
     >>> for key, low, high in ("low", 0, 6), ("high", 5, 9), ("middle", 4, 8):
     ...     index.subscribe(key, Filter([Constraint("size", "between", (low, high))]))
