@@ -392,6 +392,27 @@ def test_a_full_disk_refuses_loses_nothing_and_recovers(tmp_path):
     run(work())
 
 
+def test_a_subscription_is_shown_as_it_is_stored_while_a_change_of_it_fails(tmp_path):
+    async def work() -> None:
+        disk = FailingDisk()
+        service = await started(SqliteStore(tmp_path, before_commit=disk))
+        await service.put("t", "k", NewSubscription("ann", "severity >= 1"))
+        await service.publish("t", post(feature(0, 0, 1)))
+        before = await service.subscription("t", "k")
+        disk.is_full = True
+        for change in (service.put("t", "k", NewSubscription("ann", "severity >= 2")), service.delete("t", "k")):
+            with pytest.raises(StoreError):
+                await change
+            assert await service.subscription("t", "k") == before
+        disk.is_full = False
+        applies = (await service.put("t", "k", NewSubscription("ann", "severity >= 2"))).applies_from
+        after = await service.subscription("t", "k")
+        assert (after.definition.applies_from, after != before) == (applies, True)
+        await service.stop()
+
+    run(work())
+
+
 def test_lists_are_paged_by_key_and_filtered(tmp_path):
     async def work() -> None:
         service = await started(SqliteStore(tmp_path))

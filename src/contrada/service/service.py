@@ -432,12 +432,26 @@ class Service:
         return last
 
     async def subscription(self, tenant: str, key: str) -> SubscriptionView:
-        """Return a subscription; raise UnknownKeyError if there is none."""
-        definition = self._engine.core.catalog.require(tenant, key)
-        found = await asyncio.to_thread(self._store.record, FILTER, tenant + SEPARATOR + key)
+        """Return a subscription as it is stored; raise UnknownKeyError if there is none."""
+        found = await asyncio.to_thread(self._stored, tenant, key)
         if found is None:
             raise UnknownKeyError(f"no subscription has the key {key!r:.80}")
-        return SubscriptionView(key, definition, msgspec.json.decode(found))
+        return found
+
+    def _stored(self, tenant: str, key: str) -> SubscriptionView | None:
+        """Return a subscription as one transaction left it.
+
+        The engine's memory is ahead of the store while a change is written, and stays so if the store fails.
+        """
+        name = tenant + SEPARATOR + key
+        definition = self._store.record(SUBSCRIPTION, name)
+        while definition is not None:
+            found, later = self._store.record(FILTER, name), self._store.record(SUBSCRIPTION, name)
+            if later == definition:  # no transaction came between the two
+                known = msgspec.msgpack.decode(definition, type=Definition)
+                return None if found is None else SubscriptionView(key, known, msgspec.json.decode(found))
+            definition = later
+        return None
 
     async def subscriptions(
         self, tenant: str, *, subscriber: str | None = None, prefix: str = "", after: str = "", limit: int = 100
