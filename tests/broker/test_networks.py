@@ -134,7 +134,7 @@ def test_a_message_passes_a_link_once_and_only_if_somebody_beyond_it_asks(mode, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [*range(4), *map(thorough, range(4, 12))])
+@pytest.mark.parametrize("part", [0, *map(thorough, range(1, 12))])
 def test_hundreds_of_trees_with_up_to_fifty_brokers(part):
     cases = product(range(9), MODES.values())
     for number, (seed, options) in enumerate(cases):
