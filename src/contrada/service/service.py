@@ -49,7 +49,7 @@ from contrada.service.subscriber_retention import KeptFor
 from contrada.service.table_files import TableFiles
 from contrada.service.tracks.saving import save_tracks
 from contrada.service.tracks.trackers import TrackCounts
-from contrada.service.views import SubscriberView, SubscriptionView
+from contrada.service.views import SubscriberView, SubscriptionView, stored_view
 
 TICK_SECONDS = 1.0  # between looks at expiry, retention and acknowledgements
 FRAME_BYTES = 200  # at most, that a subscription or record of a command takes besides its texts
@@ -433,25 +433,10 @@ class Service:
 
     async def subscription(self, tenant: str, key: str) -> SubscriptionView:
         """Return a subscription as it is stored; raise UnknownKeyError if there is none."""
-        found = await asyncio.to_thread(self._stored, tenant, key)
+        found = await asyncio.to_thread(stored_view, self._store, tenant, key)
         if found is None:
             raise UnknownKeyError(f"no subscription has the key {key!r:.80}")
         return found
-
-    def _stored(self, tenant: str, key: str) -> SubscriptionView | None:
-        """Return a subscription as one transaction left it.
-
-        The engine's memory is ahead of the store while a change is written, and stays so if the store fails.
-        """
-        name = tenant + SEPARATOR + key
-        definition = self._store.record(SUBSCRIPTION, name)
-        while definition is not None:
-            found, later = self._store.record(FILTER, name), self._store.record(SUBSCRIPTION, name)
-            if later == definition:  # no transaction came between the two
-                known = msgspec.msgpack.decode(definition, type=Definition)
-                return None if found is None else SubscriptionView(key, known, msgspec.json.decode(found))
-            definition = later
-        return None
 
     async def subscriptions(
         self, tenant: str, *, subscriber: str | None = None, prefix: str = "", after: str = "", limit: int = 100

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from contrada.service.catalog import Definition
+import msgspec
+
+from contrada.service.catalog import FILTER, SEPARATOR, SUBSCRIPTION, Definition
 from contrada.service.cursors import Cursor, Position
+from contrada.service.store.message_store import MessageStore
 from contrada.service.subscriber_retention import KeptFor
 
 
@@ -35,3 +38,19 @@ class SubscriberView(NamedTuple):
     waits_since: int | None
     kept: KeptFor
     oldest_kept: int
+
+
+def stored_view(store: MessageStore, tenant: str, key: str) -> SubscriptionView | None:
+    """Return a subscription as one transaction left it; None if there is none.
+
+    The engine's memory is ahead of the store while a change is written, and stays so if the store fails.
+    """
+    name = tenant + SEPARATOR + key
+    definition = store.record(SUBSCRIPTION, name)
+    while definition is not None:
+        found, later = store.record(FILTER, name), store.record(SUBSCRIPTION, name)
+        if later == definition:  # no transaction came between the two
+            known = msgspec.msgpack.decode(definition, type=Definition)
+            return None if found is None else SubscriptionView(key, known, msgspec.json.decode(found))
+        definition = later
+    return None
