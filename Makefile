@@ -73,11 +73,11 @@ pictures: demo  ## run the demonstration, and take pictures of its report and of
 	$(BIN)/python -m benchmarks.pictures.map_page
 
 test: java $(READY) web  ## the test suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 1 -m "not slow" $(PYTEST_ARGS)
 
 # Coverage takes the folder: given the package's name it would import NumPy twice.
 test-all: java $(READY) web  ## what takes longer or needs more, and a pass without compilation for the coverage of the kernels
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 1 -m slow $(PYTEST_ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 -m jitless $(JITLESS_TESTS) \
 	    --cov=src/contrada/kernels --cov-report=term
 
@@ -93,7 +93,7 @@ format: $(READY)  ## let ruff mend what it can
 
 # Properties get ten times the examples that they get in `make test`.
 verify: java $(READY)  ## a million pairs of regions against the oracles, thousands of damaged files, 100,000 hostile inputs, a broker killed 200 times
-	CONTRADA_EFFORT=full $(BIN)/python -m pytest -n 2 --dist loadfile -m "hypothesis or effort"
+	CONTRADA_EFFORT=full $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 0 -o faulthandler_timeout=0 -m "hypothesis or effort"
 	$(BIN)/python -m verification.verify
 	$(BIN)/python -m verification.damage
 	$(BIN)/python -m verification.kills
