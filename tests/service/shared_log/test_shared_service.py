@@ -154,7 +154,8 @@ async def _expected(service, lives):
     for one in history:
         severity = json.loads(one.body)["severity"]
         for key, life in lives:
-            if life.first <= one.sequence <= (life.last or one.sequence) and severity >= life.least:
+            is_ended = life.last is not None and one.sequence > life.last  # the last is 0 if it ended before any message
+            if life.first <= one.sequence and not is_ended and severity >= life.least:
                 found[life.subscriber].append((one.sequence, key))
     return {subscriber: sorted(events) for subscriber, events in found.items()}
 
