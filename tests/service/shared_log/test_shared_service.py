@@ -154,7 +154,7 @@ async def _expected(service, lives):
     for one in history:
         severity = json.loads(one.body)["severity"]
         for key, life in lives:
-            is_ended = life.last is not None and one.sequence > life.last  # the last is 0 if it ended before any message
+            is_ended = life.last is not None and one.sequence > life.last  # the last is 0 if none came before it ended
             if life.first <= one.sequence and not is_ended and severity >= life.least:
                 found[life.subscriber].append((one.sequence, key))
     return {subscriber: sorted(events) for subscriber, events in found.items()}
