@@ -17,7 +17,7 @@ BATCHES = "Batches of messages in Arrow, 20,000 subscriptions (time per message)
 RATES = "Batches of messages in Arrow: messages per second"
 SINGLE = "Messages one by one, 20,000 mixed subscriptions"
 PEER = "STRtree, then NumPy"
-FLOOR, LARGE = 600_000, 1_000_000
+FLOOR, SMALL, LARGE = 600_000, 100, 1_000_000
 
 
 class TreeAndNumpy:
@@ -45,6 +45,7 @@ def in_batches(report: Report) -> Iterator[Row]:
     for template, name in ((SPATIAL, "region"), (MIXED, "region, number and text")):
         for count in (50_000, 100_000) if report.quick else (50_000, LARGE):
             yield from _batch(report, template, name, count)
+    yield from small_batches(report)
 
 
 def _batch(report: Report, template: str, name: str, count: int) -> Iterator[Row]:
@@ -66,6 +67,29 @@ def _batch(report: Report, template: str, name: str, count: int) -> Iterator[Row
     yield Row.versus(RATES, f"{work}, 2 threads", "1 thread", found[2], found[1], bar)
 
 
+def small_batches(report: Report) -> Iterator[Row]:
+    """Measure lists of few messages by default, which chooses the threads, beside one thread."""
+    for template, name in ((SPATIAL, "region"), (MIXED, "region, number and text")):
+        table = table_for(template, report.seed)
+        given = as_mappings(messages(report.seed, SMALL))
+        contenders = {
+            threads: partial(table.match_many, given, by="subscription", threads=threads) for threads in (1, None)
+        }
+        found = take_turns(contenders, 50 if report.quick else 501, SMALL)
+        work = f"{name}, a list of {SMALL} messages, threads by default"
+        yield Row.versus(RATES, work, "1 thread", found[None], found[1], 0.95)
+
+
+def as_mappings(batch: pa.Table) -> list[dict[str, Any]]:
+    """Return messages with a Point, a number and a text each."""
+    points = shapely.from_wkb(batch.column("area").to_numpy())
+    scalars = zip(batch.column("severity").to_pylist(), batch.column("kind").to_pylist(), strict=True)
+    return [
+        {"area": ct.Point(point.x, point.y), "severity": severity, "kind": kind}
+        for point, (severity, kind) in zip(points, scalars, strict=True)
+    ]
+
+
 def _different(ours: Timed, theirs: Timed) -> int:
     """Return how many pairs only one side found."""
     answer: ct.ManyMatches = ours.answer
@@ -78,12 +102,9 @@ def one_by_one(report: Report) -> Iterator[Row]:
     """Measure `match_keys` of messages with a Point, beside a query of the peer's tree and Python for the rest."""
     count = 500 if report.quick else 5_000
     table, batch = table_for(MIXED, report.seed), messages(report.seed, count)
+    given = as_mappings(batch)
     points = shapely.from_wkb(batch.column("area").to_numpy())
-    scalars = list(zip(batch.column("severity").to_pylist(), batch.column("kind").to_pylist(), strict=True))
-    given = [
-        {"area": ct.Point(point.x, point.y), "severity": severity, "kind": kind}
-        for point, (severity, kind) in zip(points, scalars, strict=True)
-    ]
+    scalars = [(one["severity"], one["kind"]) for one in given]
     rows = subscription_rows(report.seed)
     tree = shapely.STRtree(shapely.from_wkb(rows.column("geometry").to_numpy()))
     least, kinds = rows.column("sev").to_pylist(), rows.column("kind").to_pylist()

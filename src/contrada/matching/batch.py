@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +28,9 @@ Counted = tuple[Integers, Integers]  # number of rows per message; the rows, mes
 Pairs = tuple[Integers, Integers]  # messages and filters
 
 MIN_MESSAGES_PER_SLICE = 16
+# Of one thread. To cut a batch and hand its slices to threads takes about as long: 100 messages with a box each took
+# 1.99 ms in six slices and 1.06 ms in one (benchmarks.network --only hop).
+SHORT_SECONDS = 0.002
 MIN_ROWS_PER_SLICE, MAX_ROWS_PER_SLICE = 4096, 1 << 16  # of a table; larger slices would not stay in the caches
 NO_PAIRS: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -136,6 +140,22 @@ class Batch(NamedTuple):
         return found
 
 
+class Pace:
+    """How long one thread takes for a message, as in the last batch; it decides how batches are cut, not answers."""
+
+    def __init__(self) -> None:
+        self._seconds_per_message: float | None = None  # unknown before the first batch
+
+    def is_short(self, messages: int) -> bool:
+        """Return True if one thread is expected to match so many messages within SHORT_SECONDS."""
+        return self._seconds_per_message is not None and self._seconds_per_message * messages < SHORT_SECONDS
+
+    def note(self, messages: int, seconds: float) -> None:
+        """Take the seconds that threads together spent on a batch."""
+        if messages:
+            self._seconds_per_message = seconds / messages
+
+
 def _joined_regions(columns: list[RegionArray]) -> RegionArray:
     return columns[0] if len(columns) == 1 else RegionArray(concatenate([column.arrays for column in columns]))
 
@@ -156,21 +176,25 @@ def spatial_of_objects(values: Mapping[int, Region | Point], size: int) -> Spati
     return SpatialColumn.of_parts(parts, size)
 
 
-def match_batch(snapshot: Snapshot, batch: Batch, messages: int, threads: int | None) -> Counted:
+def match_batch(snapshot: Snapshot, batch: Batch, messages: int, threads: int | None, pace: Pace) -> Counted:
     """Return how many subscriptions each of `messages` messages satisfies, and their rows, sorted per message."""
     levels = [level for level in snapshot.levels if level.filters]
     large = _large_tree(snapshot, levels, batch)
     if large is not None:
         return match_large(*large, batch.rows, messages, threads)
     size = len(batch.rows)
+    is_whole = threads == 1 or pace.is_short(size)
 
-    def match(span: tuple[int, int]) -> list[Pairs]:
+    def match(span: tuple[int, int]) -> tuple[list[Pairs], float]:
+        start = time.thread_time()
         part = batch.part(*span)
-        return [(part.rows[owners], filters) for owners, filters in (level_pairs(level, part) for level in levels)]
+        found = [(part.rows[owners], filters) for owners, filters in (level_pairs(level, part) for level in levels)]
+        return found, time.thread_time() - start
 
-    spans = spans_of(size, 1 if threads == 1 else slice_count(size, threads, MIN_MESSAGES_PER_SLICE))
-    found = [pair for part in map_threaded(match, spans, threads) for pair in part]
-    owners, filters = _joined(found)
+    spans = spans_of(size, 1 if is_whole else slice_count(size, threads, MIN_MESSAGES_PER_SLICE))
+    parts = map_threaded(match, spans, threads)
+    pace.note(size, sum(seconds for _, seconds in parts))
+    owners, filters = _joined([pair for part, _ in parts for pair in part])
     return sorted_rows(snapshot, owners, filters, messages)
 
 

@@ -17,7 +17,7 @@ from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.pool import map_threaded
 from contrada.matching import batch_reading
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
-from contrada.matching.batch import Batch, Integers, count_pairs, main_attribute, match_batch, slice_spans
+from contrada.matching.batch import Batch, Integers, Pace, count_pairs, main_attribute, match_batch, slice_spans
 from contrada.matching.batch_reading import Checked
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.names import Names
@@ -65,6 +65,7 @@ class MatchingTable:
     def __init__(self, store: Store, subscribers: Names, crs: dict[str, Crs | None], live: int) -> None:
         self._store = store
         self._shortcut = Shortcut(store)
+        self._pace = Pace()
         self._subscribers = subscribers
         self._crs = crs
         self._live = live
@@ -99,7 +100,7 @@ class MatchingTable:
             main = main_attribute(snapshot)
             batch, rejected = batch_reading.batch_of_list(messages, self._read, encoder, main)
             self._note_sample(batch)
-            counts, answer = match_batch(snapshot, batch, len(batch.rows) + len(rejected), threads)
+            counts, answer = match_batch(snapshot, batch, len(batch.rows) + len(rejected), threads, self._pace)
             offsets = offsets_of(counts)
         return self._many(snapshot, offsets, answer, by, rejected)
 
@@ -116,7 +117,7 @@ class MatchingTable:
             start, stop = span
             part = attributes_of(table.slice(start, stop - start), asked)
             batch, rejected = batch_reading.batch_of_table(part, self._crs, self._store.encoder, main)
-            counts, answer = match_batch(snapshot, batch, stop - start, threads if len(spans) == 1 else 1)
+            counts, answer = match_batch(snapshot, batch, stop - start, threads if len(spans) == 1 else 1, self._pace)
             np.cumsum(counts, out=offsets[start + 1 : stop + 1])
             if stop == table.num_rows:  # the slice that this thread begins with, while the others wake up
                 self._note_sample(batch)
