@@ -15,6 +15,7 @@ SECTIONS = {
     "large": large.run,
     "engines": large.run_databases,
     "small": small.run,
+    "misses": small.run_misses,
     "points": small.run_points,
     "scale": scale.run,
     "live": live.run_regions,

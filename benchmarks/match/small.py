@@ -13,7 +13,7 @@ from benchmarks.answers import INTERSECTS, Ask, Relations, ask_plan, ask_points,
 from benchmarks.peers.programs import ask_program, koncorde, rows_of
 from benchmarks.peers.shapely_plans import single_plan
 from benchmarks.polygons import PolygonSet, point_messages, read_sets, small_messages, with_operators
-from benchmarks.report import Report, Row
+from benchmarks.report import Report, Row, SkippedError
 from benchmarks.timing import Timed, say, take_turns
 from contrada.papers.spatial import drawn_regions as synthetic
 
@@ -68,6 +68,42 @@ def one_by_one(ask: Ask, messages: Sequence[bytes]) -> None:
     """Ask, and let go of each answer before the next, as users do: memory for all of them would be what is measured."""
     for message in messages:
         ask((message,))
+
+
+MISSES = "Messages that hit nothing, S_INTERSECTS, from WKB (time per message)"
+MISSED, CORNERS = 1_000, 6
+
+
+def run_misses(report: Report) -> Iterator[Row]:
+    """Measure messages that lie between the regions of SoCal: reading them is most of the work."""
+    for polygons in read_sets(report, ("SoCal",), 1):
+        table, plan = table_of(polygons, INTERSECTS), single_plan(polygons.shapes, INTERSECTS)
+        missed = missing_messages(
+            polygons, MISSED // 10 if report.quick else MISSED, np.random.default_rng(report.seed)
+        )
+        contenders = {"ours": partial(ask_regions, table, missed), "peer": partial(ask_plan, plan, missed)}
+        found = take_turns(contenders, 21, len(missed))
+        settle = settle_answers(polygons, missed, INTERSECTS)
+        title = f"{polygons.name}, {len(missed):,} messages of {CORNERS} corners"
+        yield report.compare(MISSES, title, AGAINST, found["ours"], found["peer"], settle, 1)
+
+
+def missing_messages(polygons: PolygonSet, count: int, rng: np.random.Generator) -> list[bytes]:
+    """Return small hexagons all over the universe that touch no polygon of the set."""
+    xmin, ymin, xmax, ymax = polygons.universe
+    radius = np.sqrt(SHARES[0] * (xmax - xmin) * (ymax - ymin)) / 2
+    tree = shapely.STRtree(polygons.shapes)
+    turns = np.linspace(0, 2 * np.pi, CORNERS, endpoint=False)
+    around = radius * np.column_stack([np.cos(turns), np.sin(turns)])
+    found: list[bytes] = []
+    while len(found) < count:
+        shapes = shapely.polygons(rng.uniform((xmin, ymin), (xmax, ymax), (10 * count, 1, 2)) + around)
+        is_hit = np.zeros(len(shapes), bool)
+        is_hit[tree.query(shapes, "intersects")[0]] = True
+        if is_hit.all():
+            raise SkippedError(f"{polygons.name} leaves no room between its regions")
+        found += map(bytes, shapely.to_wkb(shapes[~is_hit]))
+    return found[:count]
 
 
 POINTS = "Points against 10,000 polygons of five vertices, S_INTERSECTS (time per point)"

@@ -26,6 +26,7 @@ ANSWERS = 100
 FEW_ANSWERS = 20
 GROWTH = f"Mixed filters, messages that {FEW_ANSWERS} of N filters match (time per message)"
 BAR = 20
+COUNTING_BAR, DUCKDB_BAR = 21, 28  # of batches
 
 
 class Work(NamedTuple):
@@ -36,10 +37,12 @@ class Work(NamedTuple):
     python: PythonPlans
     table: ct.ForwardingTable
 
-    def compare(self, report: Report, section: str, how: str, against: str, ours: Timed, peer: Timed) -> Row:
+    def compare(
+        self, report: Report, section: str, how: str, against: str, ours: Timed, peer: Timed, bar: float = BAR
+    ) -> Row:
         """Return the row of one peer."""
         work = f"{len(self.filters):,} filters, {how}"
-        return report.compare(section, work, against, ours, peer, settle_filters(self.filters, self.messages), BAR)
+        return report.compare(section, work, against, ours, peer, settle_filters(self.filters, self.messages), bar)
 
 
 @cache
@@ -68,7 +71,8 @@ def against_counting(report: Report) -> Iterator[Row]:
     found = take_turns(contenders, 3 if report.quick else 25, len(asked))
     peer = found.pop("counting")
     for name, ours in found.items():
-        yield work.compare(report, COUNTING, name, "compiled counting", ours, peer)
+        bar = COUNTING_BAR if name == sets.BATCH else BAR
+        yield work.compare(report, COUNTING, name, "compiled counting", ours, peer, bar)
 
 
 def against_engines(report: Report) -> Iterator[Row]:
@@ -86,9 +90,12 @@ def against_engines(report: Report) -> Iterator[Row]:
         "filters": pa.table({**sets.scalar_columns(filters), "geometry": filters.polygons.wkb}),
         "messages": pa.table({**sets.message_columns(messages), "geometry": list(messages.regions or ())}),
     }
-    again, peer, told = beside_program({"ours": ask}, 5, len(messages), "DuckDB", database("duckdb", "mixed"), inputs)
+    calls = sets.both_ways(table, sets.as_dicts(messages))
+    again, peer, told = beside_program(calls, 5, len(messages), "DuckDB", database("duckdb", "mixed"), inputs)
     say(f"DuckDB: {told['plans']}")
-    yield work.compare(report, ENGINES, "match_keys, one by one", f"DuckDB: {told['plan']}", again["ours"], peer)
+    for name, ours in again.items():
+        bar = DUCKDB_BAR if name == sets.BATCH else BAR
+        yield work.compare(report, ENGINES, name, f"DuckDB: {told['plan']}", ours, peer, bar)
 
 
 def growth(report: Report) -> Iterator[Row]:

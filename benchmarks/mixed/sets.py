@@ -26,6 +26,7 @@ SCALE = 1_000_000  # numbers of messages and bounds are in 0 .. SCALE - 1
 VALUES = 1_000
 MIXED = 3, 3  # string and numeric attributes
 SCALAR = 10, 10
+BATCH = "match_many, 1 thread"
 CHUNK = 10_000  # filters made at a time
 Kind = Literal["equality", "range"]
 Ints = npt.NDArray[np.integer[Any]]
@@ -243,7 +244,7 @@ def ask_many(table: ct.ForwardingTable, messages: Sequence[dict[str, Any]]) -> l
 
 def both_ways(table: ct.ForwardingTable, messages: Sequence[dict[str, Any]]) -> dict[str, Callable[[], list[Answer]]]:
     """Return calls that ask all messages, by name."""
-    calls = {"match_keys, one by one": ask, "match_many, 1 thread": ask_many}
+    calls = {"match_keys, one by one": ask, BATCH: ask_many}
     return {name: partial(call, table, messages) for name, call in calls.items()}
 
 
