@@ -232,7 +232,7 @@ class Engine(EngineQueue):
         try:
             self._store.write(StoreChange(records=[(PROBE, "", b"")]))
             self.core = self._load()
-        except ContradaError:
+        except Exception:  # a fault of the store, or a bug: the thread must go on to answer
             return False
         self._fault = None
         return True

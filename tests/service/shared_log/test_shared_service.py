@@ -251,6 +251,36 @@ def test_a_store_that_takes_nothing_for_a_while_applies_the_log_afterwards(tmp_p
     run(work())
 
 
+@pytest.mark.parametrize("fault", [sqlite3.OperationalError("database or disk is full"), RuntimeError("a bug")])
+def test_who_waits_for_a_transaction_that_fails_hears_of_it(tmp_path, fault):
+    async def work():
+        is_failing = False
+
+        def fail():
+            if is_failing:
+                raise fault
+
+        log = MemoryEngine().log()
+        log.open()
+        service = Service(SqliteStore(tmp_path, before_commit=fail), log=log)
+        await service.start()
+        async with asyncio.timeout(60):
+            await service.put("t", "all", NewSubscription("ann", "n >= 0"))
+            is_failing = True
+            asked = [service.publish("t", post({"n": 1})), service.put("t", "b", NewSubscription("bob", "n >= 1"))]
+            for answer in await asyncio.gather(*asked, return_exceptions=True):
+                assert isinstance(answer, ContradaError), answer
+            is_failing = False
+            await _until(lambda: service.fault is None)
+            assert (await service.publish("t", post({"n": 2}))).last == 2  # the first is in the log, and was applied
+            is_failing = True
+            with pytest.raises(ContradaError):
+                await service.publish("t", post({"n": 3}))
+            await service.stop()  # does not wait for the store
+
+    run(work())
+
+
 def test_tracked_objects_are_the_same_at_all_servers_over_restarts(tmp_path):
     async def work():
         engine, clock, random = MemoryEngine(), Clock(), Random(5)

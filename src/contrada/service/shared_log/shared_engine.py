@@ -167,6 +167,8 @@ class SharedEngine(EngineQueue):
                     self._room.release()
                     units += item
             self._propose_all(tasks)
+            if is_last:
+                self._queue.put(None)  # for `_recovered`, which otherwise waits for a store that may never return
             self._apply_all(units)
         self._forget(range(self._count + 1), UnknownOutcomeError("the server stops"))
 
@@ -324,7 +326,7 @@ class SharedEngine(EngineQueue):
             try:
                 self._store.write(StoreChange(records=[(PROBE, "", b"")]))
                 self.core = self._load()
-            except ContradaError:
+            except Exception:  # a fault of the store, or a bug: the thread must go on to answer
                 continue
             self._fault = None
             if stashed:
@@ -335,24 +337,27 @@ class SharedEngine(EngineQueue):
         """Apply units, which have so many bytes, in one transaction."""
         core, change, began = self.core, StoreChange(), time_ns()
         answers: list[tuple[Any, Any]] = []
+        settled: list[int] = []  # counts of our records: callers hear of the commit, or that it failed
         deliveries: list[Delivery] = []
         last: dict[str, int] = {}
         for run in _runs(self._entries(units, last)):
             head = run[0].head
             deliveries += core.begin(head.at, change)
             if isinstance(run[0], CommandEntry):
-                self._command(run[0], change, answers)
+                self._command(run[0], change, answers, settled)
                 deliveries += core.take_logged()
             else:
                 messages = [entry for entry in run if isinstance(entry, MessageEntry)]
                 outcomes, delivered = core.take(messages[0].head.tenant, messages, change)
                 deliveries += delivered
-                self._note_outcomes(messages, outcomes, answers)
+                self._note_outcomes(messages, outcomes, answers, settled)
         core.trackers.flush(change)
         core.advance(units[-1], size, last, change)
         start, matched = perf_counter(), time_ns()
         self._store.write(change)
         self.done.commit.add(perf_counter() - start)
+        for count in settled:
+            del self._waiting[count]
         times = GroupTimes(began, matched, time_ns(), len(answers), len(change.messages))
         self._committed(Committed(core, answers, deliveries, times, (), change.trim, change.records, change))
 
@@ -369,8 +374,10 @@ class SharedEngine(EngineQueue):
                     last[origin] = count
                     yield entry
 
-    def _command(self, entry: CommandEntry, change: StoreChange, answers: list[tuple[Any, Any]]) -> None:
-        waiter = self._waiting.pop(entry.head.count, None) if entry.head.origin == self.origin else None
+    def _command(
+        self, entry: CommandEntry, change: StoreChange, answers: list[tuple[Any, Any]], settled: list[int]
+    ) -> None:
+        waiter = self._waiting.get(entry.head.count) if entry.head.origin == self.origin else None
         command = waiter.command if isinstance(waiter, _Commanded) else entry.command
         try:
             answer = command(self.core, change)
@@ -380,16 +387,22 @@ class SharedEngine(EngineQueue):
             answer = error
         if isinstance(waiter, _Commanded):
             answers.append((waiter.ticket, answer))
+            settled.append(entry.head.count)
 
     def _note_outcomes(
-        self, messages: list[MessageEntry], outcomes: list[int | str], answers: list[tuple[Any, Any]]
+        self,
+        messages: list[MessageEntry],
+        outcomes: list[int | str],
+        answers: list[tuple[Any, Any]],
+        settled: list[int],
     ) -> None:
         for entry, outcome in zip(messages, outcomes, strict=True):
             if entry.head.origin != self.origin:
                 continue
-            waiter = self._waiting.pop(entry.head.count, None)
+            waiter = self._waiting.get(entry.head.count)
             if not isinstance(waiter, tuple) or isinstance(waiter, _Commanded):
                 continue
+            settled.append(entry.head.count)
             posted, row = waiter
             posted.note(row, outcome)
             posted.left -= 1
