@@ -8,6 +8,7 @@ the child: `after_fork` of their owners is called, and they start again with the
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401  a fork takes the locks of modules imported later first; see _before
 import os
 import sys
 import threading
@@ -20,6 +21,7 @@ OPENING, UPDATING, LEARNING, SAMPLING, BUILDING = range(5)
 _locks: tuple[weakref.WeakSet[Any], ...] = tuple(weakref.WeakSet() for _ in range(5))
 _owners: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Any] = []
+_fork = threading.Lock()  # held from `_before` to `_release`: two threads that fork at once take turns
 
 
 T = TypeVar("T")
@@ -91,6 +93,8 @@ def _members(some: weakref.WeakSet[Any]) -> list[Any]:
 
 
 def _before() -> None:
+    """Take all locks, before the lock of thread pools: a thread that holds one of ours may hand work to a pool."""
+    _fork.acquire()
     for rank in _locks:
         for lock in _members(rank):
             lock.acquire()
@@ -104,6 +108,7 @@ def _before() -> None:
 def _release() -> None:
     while _held:
         _held.pop().release()
+    _fork.release()
 
 
 def _in_child() -> None:
