@@ -25,11 +25,31 @@ COMMANDS = sorted(leaves(typer.main.get_command(app)))
 GROUPS = sorted({"", *(command.rpartition(" ")[0] for command in COMMANDS)})
 
 
+class Started(subprocess.Popen):
+    """A process that is killed if its block fails: a test must not wait for what may never end."""
+
+    def __exit__(self, kind, *rest):
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
 def start(*arguments, **options):
     """Python in a process as a shell starts it in the foreground: a suite in the background ignores SIGINT."""
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    options = {**pipes, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options}
-    return subprocess.Popen([sys.executable, *map(str, arguments)], **options)
+    options = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    } | options
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.SIG_IGN:  # which a new process would inherit
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        return Started([sys.executable, *map(str, arguments)], **options)
+    finally:
+        if handler is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, handler)
 
 
 def words_of(line, folder, **places):

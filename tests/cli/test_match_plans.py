@@ -179,7 +179,7 @@ def test_few_messages_are_scanned_by_numbers_and_a_live_stream_is_answered(tmp_p
             process.stdin.flush()
             first = [json.loads(process.stdout.readline()) for _ in range(MIN_ROWS // 1000)]
             assert [row["subscriber"] for row in first] == list(range(5, MIN_ROWS, 1000))
-        assert process.communicate()[1] == ""
+        assert process.communicate(timeout=300)[1] == ""
     found = contrada(*arguments, input=message, code=0)
     assert read_lines(found.stdout) == first
 

@@ -38,7 +38,7 @@ class PostgresServer:
         try:
             command = ["initdb", "-D", str(self._data), "-U", "contrada", "-A", "trust", "-E", "UTF8", "--no-locale"]
             done = self._start_program(command)
-            output = done.communicate()[0].decode(errors="replace")
+            output = done.communicate(timeout=SECONDS)[0].decode(errors="replace")
             assert done.returncode == 0, output
             self.start()
         except BaseException:
@@ -108,8 +108,13 @@ class PostgresServer:
         """Stop the server; open connections are cut."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait()
-            self._process = None
+            try:
+                self._process.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+            finally:
+                self._process = None
 
     def close(self) -> None:
         """Stop the server and remove its files."""

@@ -18,6 +18,7 @@ from contrada.service.settings import load_settings
 
 ADMIN = "test-admin-key"
 SECONDS = 20.0  # that a busy machine may take
+START_SECONDS = 300.0  # to start, with kernels that are compiled, and to stop
 
 
 class Answer(NamedTuple):
@@ -163,8 +164,9 @@ async def site(
     server = ServerRun(settings, lambda text: None, keep_alive=keep_alive, **options)
     running = asyncio.create_task(server.serve())
     try:
-        while not ((server.context.is_ready if is_waiting else server.listener.started) or running.done()):
-            await asyncio.sleep(0.02)
+        async with asyncio.timeout(START_SECONDS):
+            while not ((server.context.is_ready if is_waiting else server.listener.started) or running.done()):
+                await asyncio.sleep(0.02)
         if running.done():
             running.result()
         timeout = aiohttp.ClientTimeout(total=SECONDS * 3)
@@ -173,7 +175,7 @@ async def site(
             yield Site(server, session)
     finally:
         server.stop()
-        await running
+        await asyncio.wait_for(running, START_SECONDS)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

@@ -222,7 +222,7 @@ class Worker:
                     self.input = None
                     yield result
         except (EOFError, OSError):
-            self.process.join()
+            self.process.join(HANG_SECONDS)
             yield from self._renewed(CRASH, f"the process ended with {self.process.exitcode}", 0.0)
         wall, cpu = time.monotonic() - self.since, self._cpu() - self.cpu
         is_slow = min(wall, cpu) > self.most_seconds + 1

@@ -243,7 +243,8 @@ async def _read_within(reader: EventReader, limit: int, seconds: float) -> list[
     if found or not seconds:
         return found
     try:
-        return await asyncio.wait_for(reader.read(limit), seconds)
+        async with asyncio.timeout(seconds):
+            return await reader.read(limit)
     except TimeoutError:
         return []
 

@@ -81,7 +81,8 @@ class Watcher:
     async def wait(self, seconds: float) -> bool:
         """Wait until there is something to tell, or some seconds have passed; return whether there is."""
         try:
-            await asyncio.wait_for(self._news.wait(), seconds)
+            async with asyncio.timeout(seconds):  # `wait_for` of Python 3.11 may swallow that the task is cancelled
+                await self._news.wait()
         except TimeoutError:
             return False
         return True
