@@ -123,7 +123,7 @@ def test_large_regions_are_related_as_shapely_says(one, other, relation):
     ],
 )
 def test_time_grows_little_faster_than_the_regions(other, relation):
-    """Eight times the vertices may take twenty-four times as long, not sixty-four; best of three each."""
+    """Eight times the vertices may take twenty-four times the time of the processor, not sixty-four; best of five."""
     times = []
     for vertices in (25_000, 200_000):
         shapes, best = np.array([coastline(5, vertices), other(vertices)], dtype=object), np.inf

@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Any, NamedTuple, cast
 
+from contrada.cancelling import end_tasks
 from contrada.errors import ContradaError, OverlayError
 from contrada.formats.messages import message_of
 from contrada.limits import limit, variable
@@ -127,9 +128,7 @@ class PeerServer:
     async def __aexit__(self, *_: Any) -> None:
         self._server.close()
         tasks = [self._ticking, *self._welcomes, *(link.task for link in self._links.values())]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*tasks)
         await self._server.wait_closed()
 
     def join(self, *contacts: str) -> None:

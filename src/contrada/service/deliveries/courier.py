@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from contrada.cancelling import end_tasks
 from contrada.errors import ContradaError
 from contrada.service.cursors import Position
 from contrada.service.deliveries.bodies import Parcel
@@ -139,8 +140,7 @@ class Courier(Generic[T]):
             return
         if self._is_busy:
             await asyncio.wait({task}, timeout=grace)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await end_tasks(task)
 
     async def _run(self) -> None:
         while not self._is_stopping:

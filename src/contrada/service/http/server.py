@@ -19,6 +19,7 @@ import uvicorn
 from starlette.middleware.cors import CORSMiddleware
 
 from contrada import __version__
+from contrada.cancelling import end_tasks
 from contrada.collecting import freeze_live_objects
 from contrada.errors import ContradaError, FormatError
 from contrada.service.access.addresses import AddressPolicy
@@ -278,12 +279,9 @@ class ServerRun:
     async def _stop(self) -> None:
         """Stop what has started: links, sources, webhooks and sinks before the service that they use."""
         context = self.context
-        for task in self._accompanying:
-            task.cancel()
-            await asyncio.wait([task])
+        await end_tasks(*self._accompanying)
         if self._watcher is not None and not self._watcher.done():
-            self._watcher.cancel()
-            await asyncio.wait([self._watcher])
+            await end_tasks(self._watcher)
             self._watcher = None
         try:
             if context.started_links is not None:

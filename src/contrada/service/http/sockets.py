@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from contrada.cancelling import end_tasks
 from contrada.service.access.keys import Principal
 from contrada.service.access.open_streams import STOPS
 from contrada.service.feeds import Event, EventReader, Reset
@@ -169,9 +170,7 @@ class Socket:
                     ref, subscriber = getattr(frame, "ref", None), getattr(frame, "subscriber", None)
                     await self.fail(problem_from(error), ref, subscriber)
         finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await end_tasks(*self._tasks)
 
     async def _do(self, principal: Principal, frame: ClientFrame) -> None:
         match frame:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
+from contrada.cancelling import end_tasks
 from contrada.errors import ContradaError
 from contrada.service.links.greeting import LinkError
 from contrada.service.links.pieces import PIECE_BYTES, PieceJoiner, pieces_of
@@ -84,9 +85,7 @@ class LinkConnection:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             reason = _reason_of(done)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(*tasks)
         with suppress(OSError, LinkError, TimeoutError):
             async with asyncio.timeout(self._ping):
                 await self._wire.close(reason)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from contrada.cancelling import end_tasks
 from contrada.errors import ContradaError
 from contrada.service.engine import BusyError
 from contrada.service.links import linking
@@ -80,11 +81,9 @@ class Links:
 
     async def stop(self) -> None:
         """End calls and connections."""
-        for task in self._tasks:
-            task.cancel()
         for connection in list(self._open.values()):
             connection.fail("the broker stops")
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
 
     async def _stop_waiting(self) -> None:
         await asyncio.sleep(self._plan.patience)

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from contrada.cancelling import end_tasks
 from contrada.errors import ContradaError
 from contrada.service.remotes import Remote
-from contrada.service.shared_log.log_thread import LogThread, ThreadEndedError, cancelled
+from contrada.service.shared_log.log_thread import LogThread, ThreadEndedError
 from contrada.service.shared_log.outbox import CLOSED, Outbox
 from contrada.service.shared_log.shared_log import LogRecord, LogUnit, SharedLogError, SnapshotHead
 
@@ -296,5 +297,5 @@ class EngineLog(ABC):
 
     async def _close(self) -> None:
         self._outbox.close()
-        await cancelled(self._tasks)
+        await end_tasks(*self._tasks)
         await self._disconnect()

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import monotonic
 
+from contrada.cancelling import end_tasks
 from contrada.errors import ContradaError
 from contrada.service.shared_log.duties import CLAIM_LASTS
 from contrada.service.shared_log.following import Following
@@ -47,8 +48,7 @@ class DutyKeeper:
         """Give the duty back, so that another server need not wait."""
         if self._task is None:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end_tasks(self._task)
         if self.is_ours:
             await self._set(False)
             with suppress(ContradaError, TimeoutError):

@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
+from contrada.cancelling import end_tasks
+
 CLOSING_SECONDS = 0.02  # in which sockets that were closed end
 
 T = TypeVar("T")
@@ -87,16 +89,9 @@ class LogThread:
 
     async def _end(self, ending: Coroutine[Any, Any, None]) -> None:
         await ending
-        await cancelled([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
+        await end_tasks(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))
         await self._loop.shutdown_asyncgens()
         await asyncio.sleep(CLOSING_SECONDS)
-
-
-async def cancelled(tasks: list[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait for their end."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _settle(ended: asyncio.Future[None]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 from nats.errors import Error as NatsError
 
+from contrada.cancelling import end_tasks
 from contrada.errors import ContradaError
 from contrada.service.nats_access import connect_nats
 from contrada.service.remotes import Remote
@@ -30,7 +31,6 @@ from contrada.service.shared_log.jetstream import (
     StreamMessage,
     StreamReader,
 )
-from contrada.service.shared_log.log_thread import cancelled
 from contrada.service.shared_log.outbox import LogBatch
 from contrada.service.shared_log.shared_log import LogRecord, LogUnit, SharedLogError
 
@@ -173,7 +173,7 @@ class NatsLog(EngineLog):
         try:
             ended, _ = await asyncio.wait([*tasks, lost], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await cancelled([*tasks, lost])
+            await end_tasks(*tasks, lost)
         return next((error for task in ended if (error := task.exception()) is not None), None)
 
     async def _disconnect(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
+from contrada.cancelling import end_tasks
 from contrada.errors import FormatError
 from contrada.service.core import Published
 from contrada.service.deliveries.outcomes import ReplayAnswer
@@ -90,8 +91,7 @@ class SourceRun:
     async def stop(self) -> None:
         """End; records that are not published yet are read again after the next start."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks(self._task)
         await self._client.close()
 
     async def _run(self) -> None:
