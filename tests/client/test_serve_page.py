@@ -37,7 +37,8 @@ def test_sessions_and_examples(own_server, tmp_path, monkeypatch):
             check_printed(command, expected, printed_by(command, tmp_path, own_server))
         for example in blocks(part, "pycon"):
             run_example(example)
-    for text in ((ROOT / "README.md").read_text(), page_text("api/client.md")):
+    pages = (page_text(name) for name in ("api/client.md", "coming-from-tile38.md"))
+    for text in ((ROOT / "README.md").read_text(), *pages):
         (example,) = blocks(text, "pycon")
         run_example(example)
 
