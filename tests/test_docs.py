@@ -36,12 +36,10 @@ ON_SPARK = {"ingest.md"}  # a session of its own
 RUN = ("python", "console", "pycon", "py")
 # Pages that start with something else, and why.
 NO_START = {
-    "links.md": "needs two servers; tests/service/links runs them",
+    "links.md": "starts two servers that live until they are stopped; tests/client/test_serve_page.py runs its lines",
     "map.md": "starts a server that lives until it is stopped; tests/cli/test_serve_demo.py runs it",
-    "serve-settings.md": "`contrada.service.settings` writes it; tests/service/test_settings.py reads every sample",
     "serve.md": "starts a server as start.md does, whose test runs these lines",
     "shared-log.md": "needs JetStream or Kafka; tests/service/shared_log runs both where they are installed",
-    "sinks.md": "needs Kafka, NATS or MQTT; tests/service/sinks runs them where they are installed",
 }
 # Names that pages import and the reference leaves out, and why.
 NOT_IN_REFERENCE = {
