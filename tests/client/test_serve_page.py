@@ -78,9 +78,13 @@ def servers(lines, folder, *ports):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            ["bash", "-c", f"trap wait TERM\n{lines}\nwait"], cwd=folder, env={**os.environ, "PATH": path}, stdout=log, stderr=log,
+            ["bash", "-c", f"trap wait TERM\n{lines}\nwait"],
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            stdout=log,
+            stderr=log,
             start_new_session=True,
-        )  # fmt: skip
+        )
     try:
         for port in ports:
             wait_for(partial(is_ready, port), START_SECONDS, (folder / "log").read_text)
