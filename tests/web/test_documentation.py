@@ -1,8 +1,10 @@
 """The documentation in a browser: readable in both modes, on a phone too, searchable, and sufficient to itself."""
 
+import io
 import re
 
 import pytest
+from matplotlib.image import imread
 
 from browser import PHONE, WIDE, check_access, check_width, context, watch
 from built_docs import build_site
@@ -125,6 +127,22 @@ def test_text_of_every_page_has_contrast_in_both_modes(chromium, built, served):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_readable(chromium, served, scheme):
     assert not each_page(chromium, served, KINDS, WIDE, scheme, check_access)
+
+
+def brightness(image):
+    """The mean brightness of an image as it is shown, from 0 to 1."""
+    return float(imread(io.BytesIO(image.screenshot()))[..., :3].mean())
+
+
+def test_figures_are_dark_in_the_dark_and_screenshots_as_they_were_taken(chromium, served):
+    with context(chromium, scheme="dark") as window:
+        page = window.new_page()
+        page.goto(f"{served}/index.html")
+        assert brightness(page.locator("img[src$='eight_relations.png']")) < 0.3
+        page.goto(f"{served}/matching.html")
+        assert brightness(page.locator("img[src$='message_flow.svg']")) < 0.3
+        page.goto(f"{served}/map.html")
+        assert brightness(page.locator("img[src$='map.png']")) > 0.7
 
 
 def test_every_page_stays_in_the_window_of_a_phone(chromium, built, served):
