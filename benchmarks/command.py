@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import ROOT, Report, Row, Shown, markdown, put_between, show
+from benchmarks.report import ROOT, Page, Report, Row, Shown, markdown, put_between, read_page, show
 from benchmarks.timing import say
 
 Sections = Mapping[str, Callable[[Any], Iterable[Row | Shown]]]
@@ -19,30 +19,37 @@ def run_sections(
     sections: Sections,
     kind: Callable[[int, bool], Report] = Report,
     opened: Callable[[Any], AbstractContextManager[Any]] = nullcontext,
+    root: Path = ROOT,
 ) -> bool:
     """Measure the sections that were chosen, print, save; return whether the tables were written to the docs.
 
-    A section gets the report, or what `opened` makes of it, such as a session of Spark.
+    A section gets the report, or what `opened` makes of it, such as a session of Spark. The page keeps the tables of
+    sections that were not chosen.
     """
     options = _options(name, description, sections)
+    target = page_of(name, root)
+    page = read_page(target, name) if options.write else Page()  # a page without markers fails before the work
     report = kind(options.seed, options.quick)
     chosen = [section for section in sections if section in options.only.split(",")]
+    is_whole = len(chosen) == len(sections) and not options.quick
+    saved, others = result_of(f"{name}-part", root), list[Row]()
     try:
         with opened(report) as subject:
             for section in chosen:
                 say(section)
                 report.add(sections[section](subject))
-    finally:
-        show(report)  # what was measured before something failed, too: that may have taken a quarter of an hour
-    if options.write and len(chosen) < len(sections):
-        report.merge(result_of(name))
-    is_whole = options.write or (len(chosen) == len(sections) and not options.quick)
-    saved = result_of(name if is_whole else f"{name}-part")  # later runs with --write take sections from whole results
-    report.save(saved)
-    say(f"wrote {saved.relative_to(ROOT)}")
+        if is_whole or options.write:
+            saved = result_of(name, root)
+            others = [] if is_whole else report.rows_elsewhere(saved)
+    finally:  # show and save what was measured before a failure, too: that may have taken a quarter of an hour
+        show(report)
+        report.save(saved, others)
+        say(f"wrote {saved.relative_to(root)}")
     if options.write:
-        put_between(page_of(name), name, markdown(report, " ".join([command(), *sys.argv[1:]])))
-        say(f"wrote {page_of(name).relative_to(ROOT)}")
+        if not is_whole:
+            report.keep(page)
+        put_between(target, name, markdown(report, " ".join([command(), *sys.argv[1:]])))
+        say(f"wrote {target.relative_to(root)}")
     return bool(options.write)
 
 
@@ -64,16 +71,14 @@ def _options(name: str, description: str, sections: Sections) -> argparse.Namesp
         parser.error(f"unknown sections {', '.join(sorted(unknown))}; there are {', '.join(sections)}")
     if options.write and options.quick:
         parser.error("a quick run is too small to quote: --write needs a whole one")
-    if options.write and options.only != parser.get_default("only") and not result_of(name).exists():
-        parser.error(f"there is no {result_of(name).relative_to(ROOT)} to take the other sections from")
     return options
 
 
-def result_of(name: str) -> Path:
+def result_of(name: str, root: Path = ROOT) -> Path:
     """Return where the results of a benchmark are kept."""
-    return ROOT / "build" / "bench" / f"{name}.json"
+    return root / "build" / "bench" / f"{name}.json"
 
 
-def page_of(name: str) -> Path:
+def page_of(name: str, root: Path = ROOT) -> Path:
     """Return the page that shows the tables of a benchmark."""
-    return ROOT / ("docs/scale.md" if name == "scale" else f"benchmarks/results/{name}.md")
+    return root / ("docs/scale.md" if name == "scale" else f"benchmarks/results/{name}.md")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import shapely
@@ -43,7 +45,7 @@ class Row:
     compared: int | None = None  # answers compared with the peer's
     different: int | None = None
     wrong: int | None = None  # of the different ones, those where rational arithmetic finds ours wrong
-    commit: str = ""  # that it was measured at, if not that of the report
+    commit: str = ""  # of a row kept from an earlier run
 
     @classmethod
     def versus(
@@ -99,6 +101,17 @@ class Shown(NamedTuple):
         return Shown(self.title, [self.headings[k] for k in kept], [[line[k] for k in kept] for line in self.lines])
 
 
+class Page(NamedTuple):
+    """The tables of a benchmark as its page shows them, and what they hold for."""
+
+    machine: str = ""
+    commit: str = ""
+    seed: int = 0
+    versions: Sequence[str] = ()  # each a name and a version
+    sections: Mapping[str, str] = MappingProxyType({})  # Markdown below each heading
+    skipped: Sequence[str] = ()
+
+
 class SkippedError(Exception):
     """A section ends here: what it says is not there."""
 
@@ -130,6 +143,8 @@ class Report:
     skipped: list[str] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     peer_versions: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)  # Markdown by heading, from the page
+    kept_versions: list[str] = field(default_factory=list)
 
     def compare(
         self, section: str, work: str, peer: str, ours: Timed, theirs: Timed, settle: Settle, bar: float | None = None
@@ -161,27 +176,26 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """Return the report with the commit, versions and machine it holds for."""
         return {
-            "seed": self.seed,
-            "quick": self.quick,
+            **self._conditions(),
             "commit": commit(),
             "versions": versions() | self.peer_versions,
-            "machine": machine(),
             "rows": [asdict(row) for row in self.rows],
             "tables": self.tables,
             "skipped": self.skipped,
             "differences": [item._asdict() for item in self.differences],
         }
 
-    def merge(self, path: Path) -> None:
-        """Put the rows and tables of a saved run of the same machine in front whose sections this one does not have."""
-        saved = json.loads(path.read_text())
-        if saved["quick"] or self.quick or saved["machine"] != machine() or saved["seed"] != self.seed:
-            raise SystemExit(f"{path} is of another machine or seed, or of a quick run: run all sections")
-        measured = {row.section for row in self.rows} | {table.title for table in self.tables}
-        others = [row for row in saved["rows"] if row["section"] not in measured]
-        self.rows[:0] = [Row(**row | {"commit": row["commit"] or saved["commit"]}) for row in others]
-        self.tables[:0] = [Shown(*table) for table in saved.get("tables", []) if table[0] not in measured]
-        self.skipped = [*dict.fromkeys([*saved["skipped"], *self.skipped])]
+    def keep(self, page: Page) -> None:
+        """Show the sections of a page that this run does not replace, each with the commit it was measured at.
+
+        A section of another machine or seed than this run's says so. Versions that only the page names stay too.
+        """
+        is_elsewhere = (page.machine, page.seed) != (place(machine()), self.seed)
+        where = f" on {page.machine}, seed {page.seed}" if is_elsewhere else ""
+        self.kept = {title: _with_commit(text, page.commit, where) for title, text in page.sections.items()}
+        ours = tuple(f"{name} " for name in versions() | self.peer_versions)
+        self.kept_versions = [text for text in page.versions if not text.startswith(ours)]
+        self.skipped = [*dict.fromkeys([*page.skipped, *self.skipped])]
 
     def shown(self) -> Iterator[Shown]:
         """Yield the tables that are printed and stand in the docs, without empty columns."""
@@ -189,10 +203,24 @@ class Report:
             yield Shown(section, HEADINGS, [cells(row) for row in self.rows if row.section == section]).filled()
         yield from self.tables
 
-    def save(self, path: Path) -> None:
-        """Write the JSON file."""
+    def save(self, path: Path, others: Iterable[Row] = ()) -> None:
+        """Write the JSON file, with rows of other runs in front."""
+        found = self.as_json()
+        found["rows"][:0] = [asdict(row) for row in others]
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(self.as_json(), indent=1, default=lambda number: number.item()) + "\n")
+        path.write_text(json.dumps(found, indent=1, default=lambda number: number.item()) + "\n")
+
+    def rows_elsewhere(self, path: Path) -> list[Row]:
+        """Return the rows of a saved run whose sections this run lacks; none of another machine, seed or size."""
+        saved = json.loads(path.read_text()) if path.exists() else {}
+        if any(saved.get(name) != value for name, value in self._conditions().items()):
+            return []
+        measured = {row.section for row in self.rows}
+        others = [row for row in saved["rows"] if row["section"] not in measured]
+        return [Row(**row | {"commit": row["commit"] or saved["commit"]}) for row in others]
+
+    def _conditions(self) -> dict[str, Any]:
+        return {"seed": self.seed, "quick": self.quick, "machine": machine()}
 
 
 def commit() -> str:
@@ -215,6 +243,11 @@ def machine() -> dict[str, Any]:
         memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
     system = f"{platform.system()} {platform.machine()}"
     return {"cpu": provenance.cpu(), "cores": os.cpu_count(), "memory_GiB": memory, "system": system}
+
+
+def place(machine: Mapping[str, Any]) -> str:
+    """Return a machine as pages name it."""
+    return f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_GiB']} GiB, {machine['system']}"
 
 
 def duration(seconds: float | None) -> str:
@@ -267,27 +300,64 @@ def show(report: Report) -> None:
 def markdown(report: Report, command: str) -> str:
     """Return the tables and what they hold for, as they stand in the docs."""
     found = report.as_json()
-    where = found["machine"]
+    named = [f"{name} {number}" for name, number in found["versions"].items()]
     lines = [
-        f"Measured on {where['cpu']}, {where['cores']} cores, {where['memory_GiB']} GiB, {where['system']}; "
-        f"commit {found['commit']}, seed {report.seed}; `{command}`.",
-        "Versions: " + ", ".join(f"{name} {number}" for name, number in found["versions"].items()) + ".",
+        f"Measured on {place(found['machine'])}; commit {found['commit']}, seed {report.seed}; `{command}`.",
+        "Versions: " + ", ".join([*named, *report.kept_versions]) + ".",
     ]
-    for title, headings, rows in report.shown():
-        lines += ["", f"### {title}", ""]
-        if other := {row.commit for row in report.rows if row.section == title and row.commit}:
-            lines += [f"Measured at commit {', '.join(sorted(other))}.", ""]
-        lines += ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-        lines += ["| " + " | ".join(row) + " |" for row in rows]
+    sections = report.kept | {title: _table(headings, rows) for title, headings, rows in report.shown()}
+    for title, text in sections.items():
+        lines += ["", f"### {title}", "", text]
     lines += ["", *(f"Skipped: {reason}." for reason in report.skipped)] if report.skipped else []
     return "\n".join(lines) + "\n"
 
 
-def put_between(page: Path, name: str, told: str) -> None:
-    """Replace what stands between the markers `<!-- NAME:begin -->` and `<!-- NAME:end -->` of a page."""
-    begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->"
-    text = page.read_text()
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def read_page(path: Path, name: str) -> Page:
+    """Return the tables that `markdown` wrote between the markers of a page; none if nothing was written yet."""
+    head, *parts = between(path, name).split("\n### ")
+    written = re.search(r"Measured on (.*?); commit (.*?), seed (\d+);?.*\nVersions: (.*)\.$", head.strip())
+    if written is None:
+        if head.strip() or parts:
+            raise SystemExit(f"{path} does not say on what machine and at what commit its tables were measured")
+        return Page()
+    sections = {}
+    for part in parts:
+        title, text = part.split("\n", 1)
+        sections[title] = "\n".join(line for line in text.splitlines() if not line.startswith("Skipped: ")).strip()
+    skipped = re.findall(r"^Skipped: (.*)\.$", "\n".join([head, *parts]), re.MULTILINE)
+    place, commit, seed, names = written.groups()
+    return Page(place, commit, int(seed), names.split(", "), sections, skipped)
+
+
+def _with_commit(text: str, commit: str, where: str) -> str:
+    """Return a section that says at which commit it was measured and, if nothing else is said, `where`."""
+    first, _, rest = text.partition("\n")
+    earlier = re.fullmatch(r"Measured at commit (.*)\.", first)
+    if earlier is None:
+        return f"Measured at commit {commit}{where}.\n\n{text}"
+    return f"Measured at commit {earlier[1]}{'' if ' on ' in earlier[1] else where}.\n{rest}"
+
+
+def between(page: Path, name: str) -> str:
+    """Return what stands between the markers `<!-- NAME:begin -->` and `<!-- NAME:end -->` of a page."""
+    begin, end = _markers(name)
+    text = page.read_text() if page.exists() else ""
     if begin not in text or end not in text:
         raise SystemExit(f"{page} has no markers {begin.strip()} and {end}")
-    head, tail = text.split(begin)[0], text.split(end)[1]
+    return text.split(begin)[1].split(end)[0]
+
+
+def put_between(page: Path, name: str, told: str) -> None:
+    """Replace what stands between the markers of a page."""
+    begin, end = _markers(name)
+    head, tail = page.read_text().split(f"{begin}{between(page, name)}{end}")
     page.write_text(f"{head}{begin}\n{told}\n{end}{tail}")
+
+
+def _markers(name: str) -> tuple[str, str]:
+    return f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->"

@@ -1,4 +1,4 @@
-"""The wheel of `make wheel` carries compiled kernels; where they do not fit, they are compiled."""
+"""The wheel of `make wheel` carries web pages and compiled kernels; where kernels do not fit, they are compiled."""
 
 import shutil
 import subprocess
@@ -26,6 +26,7 @@ from contrada.geometry import relate_boxes
 print(relate_boxes(np.array([[0.0, 0, 4, 4]]), np.array([[1.0, 1, 2, 2]])).tolist())
 """
 FOLDER = "import contrada.jit; print(contrada.jit.CARRIED)"
+FOLDERS = "import contrada.web; print(contrada.web.page_folder()); print(contrada.web.report_folder())"
 COMPILING = "contrada: compiling kernels"
 
 
@@ -58,6 +59,11 @@ def use(installed, tmp_path):
     return partial(installed.run, CONTRADA_CACHE_DIR=tmp_path / "cache")
 
 
+def contents(folder):
+    """The bytes of all files below a folder, by their paths there."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.slow
 def test_first_uses_compile_nothing(use, tmp_path):
     related = use("python", "-W", "error", "-c", RELATE)
@@ -68,6 +74,17 @@ def test_first_uses_compile_nothing(use, tmp_path):
     assert COMPILING not in matched.stderr
     assert not (tmp_path / "cache").exists()
     assert "carried by the package" in use("contrada", "doctor").stdout
+
+
+@pytest.mark.slow
+def test_wheel_carries_the_map_and_the_script_of_the_report(installed):
+    """All files as `make wheel` built them in the source tree."""
+    folders = [Path(line) for line in installed.run("python", "-c", FOLDERS).stdout.splitlines()]
+    assert folders[0].is_relative_to(installed.folder)
+    for folder, name in zip(folders, ("page", "report"), strict=True):
+        carried, built = (contents(place) for place in (folder, ROOT / "src" / "contrada" / "web" / "built" / name))
+        assert carried == built
+        assert {Path(path).suffix for path in carried} >= {".js", ".css"}
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import contextlib
 import io
 import runpy
 import shlex
+import subprocess
 
 import pytest
 
@@ -12,7 +13,9 @@ from doc_pages import ROOT, blocks, check_printed, commands, page_text
 
 
 def printed_by(command):
-    """What a command prints: standard output, and standard error after it."""
+    """What a command prints: standard output, and standard error after it; a here-document is written by a shell."""
+    if command.startswith("cat > "):
+        return subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True).stdout
     program, *arguments = (word.replace("\\$", "$") for word in shlex.split(command))
     arguments = [str(ROOT / argument) if argument.startswith("examples/") else argument for argument in arguments]
     if program == "contrada":
@@ -26,7 +29,12 @@ def printed_by(command):
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", ["architecture.md", "cli.md", "dependencies.md", "tracking.md", "tutorial_alerts.md"])
+WITH_SESSIONS = [
+    "architecture.md", "cli.md", "dependencies.md", "serve-settings.md", "sinks.md", "tracking.md", "tutorial_alerts.md"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", WITH_SESSIONS)
 def test_sessions(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = list(commands(page_text(page)))

@@ -3,9 +3,12 @@
 import doctest
 import os
 import re
+import signal
 import subprocess
 import sys
 import urllib.request
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -37,7 +40,8 @@ def test_sessions_and_examples(own_server, tmp_path, monkeypatch):
             check_printed(command, expected, printed_by(command, tmp_path, own_server))
         for example in blocks(part, "pycon"):
             run_example(example)
-    for text in ((ROOT / "README.md").read_text(), page_text("api/client.md")):
+    pages = (page_text(name) for name in ("api/client.md", "coming-from-tile38.md"))
+    for text in ((ROOT / "README.md").read_text(), *pages):
         (example,) = blocks(text, "pycon")
         run_example(example)
 
@@ -47,20 +51,46 @@ def test_the_first_server(tmp_path, monkeypatch):
     page, port = page_text("start.md"), free_port()
     _, start, variables = (block.replace("8080", str(port)) for block in blocks(page, "sh"))
     assert start.replace(str(port), "8080").splitlines()[-1] in page_text("serve.md")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    lines = start.replace("contrada serve", "exec contrada serve")
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(
-            ["bash", "-c", lines], cwd=tmp_path, env={**os.environ, "PATH": path}, stdout=log, stderr=log
-        )
-    try:
-        for name, value in re.findall(r"(\w+)=(\S+)", variables):
-            monkeypatch.setenv(name, value)
-        wait_for(lambda: is_ready(port), START_SECONDS, (tmp_path / "log").read_text)
+    for name, value in re.findall(r"(\w+)=(\S+)", variables):
+        monkeypatch.setenv(name, value)
+    with servers(start, tmp_path, port):
         (example,) = blocks(page, "pycon")
         run_example(example)
+
+
+@pytest.mark.slow
+def test_two_linked_servers(tmp_path):
+    """The page about links: a message crosses the link between the servers that its first lines start."""
+    page, ports = page_text("links.md"), {"8081": str(free_port()), "8082": str(free_port())}
+    (start, *_), (example,) = ([with_ports(one, ports) for one in blocks(page, kind)] for kind in ("sh", "pycon"))
+    with servers(start, tmp_path, *ports.values()):
+        run_example(example)
+
+
+def with_ports(text, ports):
+    """The text with other ports."""
+    return re.sub("|".join(ports), lambda found: ports[found[0]], text)
+
+
+@contextmanager
+def servers(lines, folder, *ports):
+    """Run lines of a shell that start servers, until the block ends."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", f"trap wait TERM\n{lines}\nwait"],
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        for port in ports:
+            wait_for(partial(is_ready, port), START_SECONDS, (folder / "log").read_text)
+        yield
     finally:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait(60)
 
 

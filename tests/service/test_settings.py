@@ -19,6 +19,7 @@ from contrada.service.settings import (
     settings_page,
     settings_table,
 )
+from doc_pages import blocks, commands
 
 PAGE = Path(__file__).parents[2] / "docs" / "serve-settings.md"
 
@@ -256,7 +257,9 @@ def test_the_page_of_the_documentation_is_up_to_date():
 
 
 def test_an_example_of_the_page_is_a_file_of_settings(file):
-    example, tables = re.findall(r"^```toml\n(.*?)^```", settings_page(), re.MULTILINE | re.DOTALL)
+    (tables,) = blocks(settings_page(), "toml")
+    ((command, _), _) = commands(settings_page())
+    example = command.partition("\n")[2].removesuffix("END")
     assert load_settings(file(example)).limits.requests_per_second == 100
     found = load_settings(file(tables))
     assert (found.sinks[0].subscriber, found.sources[0].user) == ("ann", "contrada")

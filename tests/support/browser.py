@@ -186,12 +186,15 @@ def check_width(page: Page) -> None:
         raise AssertionError(f"{page.url} is {width} pixels wide in a window of {inner}: {wide}")
 
 
-def check_access(page: Page, *, without: tuple[str, ...] = (), rules: tuple[str, ...] = WCAG) -> None:
+def check_access(
+    page: Page, *, within: str = "html", without: tuple[str, ...] = (), rules: tuple[str, ...] = WCAG
+) -> None:
     """Fail with what axe finds wrong: contrast below 4.5, controls without names, roles that are not there.
 
-    `without` are selectors of what it leaves out, `rules` the rules or sets of them that it applies.
+    `within` selects what it looks at, `without` are selectors of what it leaves out, `rules` the rules or sets of them
+    that it applies.
     """
-    scope = {"include": [["html"]], "exclude": [[selector] for selector in without]}
+    scope = {"include": [[within]], "exclude": [[selector] for selector in without]}
     options = {"runOnly": list(rules), "resultTypes": ["violations"]}
     page.evaluate(AXE_SCRIPT)
     found = page.evaluate("([scope, options]) => axe.run(scope, options)", [scope, options])

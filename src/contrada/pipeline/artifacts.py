@@ -40,7 +40,7 @@ TABLE_FIELDS: dict[str, manifests.Check] = {  # of whole and of partitioned tabl
 FIELDS = {
     **TABLE_FIELDS,
     "files": manifests.list_of(manifests.plain_name),
-    "is_plain": manifests.boolean,
+    "is_spatial_only": manifests.boolean,
     "kinds": manifests.map_of(manifests.list_of(manifests.text)),
 }
 
@@ -58,7 +58,7 @@ class Artifact(NamedTuple):
     key_type: str  # a Spark type: string, or one of the integer types
     subscriber_type: str
     files: tuple[str, ...]
-    is_plain: bool = False  # every filter is a single constraint on a region or a point
+    is_spatial_only: bool = False  # every filter is a single constraint, on a region or a point
     kinds: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - kinds of values by attribute; never modified
 
     @classmethod
@@ -69,7 +69,7 @@ class Artifact(NamedTuple):
     @classmethod
     def of(cls, about: Any) -> Artifact:
         """Build an artifact from the fields of its JSON; a field of a wrong type or range is a TableError."""
-        made = cls(**manifests.fields(about, FIELDS, frozenset({"is_plain", "kinds"})))
+        made = cls(**manifests.fields(about, FIELDS, frozenset({"is_spatial_only", "kinds"})))
         if HEADER not in made.files or len(set(made.files)) < len(made.files):
             raise TableError(f"files: need {HEADER} and no duplicates, got {', '.join(made.files)[:100]!r}")
         return made

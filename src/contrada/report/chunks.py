@@ -1,7 +1,7 @@
 """Write lines of JSON as chunks: in script files beside a page, or within the page if they are small.
 
 A chunk of name `items` and number 3 is the file `items-00003.js` with the text `contradaChunk("items",3,[...])`. A
-script element loads it, also from `file://`, where pages can fetch nothing.
+script element loads it, also in a page opened from `file://`, which may fetch nothing.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ChunkFolder:
         """Replace the folder by the new chunks."""
         self.remove()
         if self.folder.exists():
-            raise ContradaError(f"{self.folder} has other files; the report needs this folder for its data")
+            raise ContradaError(f"{self.folder} has other files; move them, or write the report to another path")
         self._draft.rename(self.folder)
 
     def remove(self) -> None:

@@ -160,7 +160,7 @@ def _union(a: Box | None, b: Box) -> Box:
 
 
 def _header(kept: CountedTables, encoder: ShapeEncoder, folder: ChunkFolder, box: Box | None, files: str | None) -> str:
-    """Return the JSON that tells the script of the page where which data is."""
+    """Return the JSON with bounds, places of chunks, and names for the script of the page."""
     names = shown_attributes(kept.run.messages)
     title = first_column(kept.run.messages, *TITLE)
     return json_text(

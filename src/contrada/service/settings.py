@@ -554,12 +554,16 @@ PAGE = """# Settings of the server
 All settings of `contrada serve`. A TOML file gives them by sections, and environment variables and flags replace what
 the file says; flags weigh most.
 
-```toml
+```console
+$ cat > settings.toml <<'END'
 [server]
 port = 9000
 
 [limits]
 requests_per_second = 100
+END
+$ contrada serve --config settings.toml --port 90000
+error: --port=90000: need a whole number from 0 to 65,535
 ```
 
 An empty variable is not set. Lists are separated by commas in a variable or a flag. `none` stands for no value where

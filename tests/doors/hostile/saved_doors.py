@@ -102,7 +102,8 @@ def artifact_corpus() -> dict[str, Any]:
         "good": {},
         **{f"digest {k}": {"digest": digest} for k, digest in enumerate(digests)},
         **{f"files {k}": {"files": value} for k, value in enumerate(files)},
-        **{f"{name} is {k}": {name: value} for name in ("filters", "bytes", "attributes", "crs", "key_type", "is_plain")
+        **{f"{name} is {k}": {name: value}
+           for name in ("filters", "bytes", "attributes", "crs", "key_type", "is_spatial_only")
            for k, value in enumerate((None, -1, "x", [], {}, 10**400, [[]]))},
         "unknown field": {"more": 1},
         "not json": "{",

@@ -68,7 +68,7 @@ WRONG = {
     "key_type": ["varchar", 5, None, ["string"]],
     "subscriber_type": ["", {}],
     "files": ["header.json", [], None, ["keys-text.npy"], ["header.json", "header.json"]],
-    "is_plain": ["yes", 1, None],
+    "is_spatial_only": ["yes", 1, None],
 }
 
 

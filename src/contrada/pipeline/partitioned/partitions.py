@@ -109,7 +109,7 @@ def manifest(
         for attribute, system in part.artifact.crs.items():
             crs[attribute] = crs.get(attribute) or system
     attributes = tuple(sorted({name for part in parts for name in part.artifact.attributes}))
-    asked = () if all(part.artifact.is_plain for part in parts) else attributes
+    asked = () if all(part.artifact.is_spatial_only for part in parts) else attributes
     router = publish(_router(parts, crs, asked), place, key_type="int", subscriber_type="int")
     made = PartitionedArtifact(
         "", "", sum(part.artifact.filters for part in parts), subscriptions,

@@ -1,1 +1,1 @@
-"""The server's side of the live map: what subscriptions and messages look like, live and in the past, and why."""
+"""Serve the live map: shapes of subscriptions and messages, live and past, and explanations of matches."""

@@ -19,7 +19,7 @@ UNNAMED = "this filter"
 
 
 def explained(filter: Any, message: dict[str, Any], key: str | None, subscriber: str | None) -> MapExplanation:
-    """Explain a message against a filter; without a key the filter is nobody's."""
+    """Explain a message against a filter, which is that of a subscription if there is a key."""
     found = explain(bound_predicate(filter), message, key or UNNAMED, subscriber or "")
     return MapExplanation(
         found.truth is True,
@@ -36,7 +36,7 @@ def explained(filter: Any, message: dict[str, Any], key: str | None, subscriber:
 
 
 def _verdict(found: Explanation, key: str | None) -> str:
-    """Return the result without a subscriber, which is not shown, or for a filter that nobody has subscribed."""
+    """Return the verdict without the name of the subscriber; without a key it speaks of "The filter"."""
     whose = "The filter" if key is None else f"{key!r}"
     return found.verdict.replace(f"{found.key!r} of {found.subscriber!r}", whose, 1)
 
@@ -61,7 +61,7 @@ def _spatial(part: ConstraintExplained) -> SpatialPart | None:
 
 
 def note_of(is_true: bool, is_in_log: bool, applies_from: int, sequence: int, is_paused: bool) -> str | None:
-    """Return why the log has another answer than the filter gives now; None if it has the same.
+    """Return why the log and the filter have different answers; None if they agree.
 
     >>> note_of(True, False, 9, 4, False)
     'the log has no match: the subscription was put, replaced or resumed later, and applies from message 9 on'

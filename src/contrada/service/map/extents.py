@@ -1,4 +1,4 @@
-"""Where the subscriptions and messages of a tenant lie, and whether their coordinates can be degrees."""
+"""The extent of the subscriptions and messages of a tenant, and whether their coordinates can be degrees."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MIDDLE = Plane(0.0, 0.0, 1024.0)
 
 
 class Extent(NamedTuple):
-    """The box of what was looked at, None if there is nothing; `plane` is there if coordinates are plain numbers."""
+    """The box of subscriptions and messages, None without any; `plane` is None if coordinates are degrees."""
 
     bounds: Box | None
     plane: Plane | None
 
 
 def extent_of(tenant: str, kept: KeptState, reader: FilterShapeReader, coordinates: str) -> Extent:
-    """Return where subscriptions and the latest messages of a tenant lie; of many subscriptions some are looked at.
+    """Return the extent of subscriptions and the latest messages of a tenant; of many subscriptions a sample counts.
 
     `coordinates` is degrees, plain, or auto: plain if some of them lie beyond the degrees of the world.
     """

@@ -85,7 +85,7 @@ def box_of(geometries: Iterable[shapely.Geometry]) -> Box | None:
 
 
 def simplified(geometry: shapely.Geometry, tolerance: float) -> shapely.Geometry:
-    """Return a geometry with fewer vertices, none further off than `tolerance`; the same if it has few, or for 0."""
+    """Return a geometry with fewer vertices that is off by at most `tolerance`; unchanged if small, or for 0."""
     if not tolerance or shapely.get_num_coordinates(geometry) <= SIMPLE_VERTICES:
         return geometry
     found = shapely.simplify(geometry, tolerance, preserve_topology=True)
@@ -151,7 +151,7 @@ def _written_out(found: re.Match[str]) -> str:
 
 
 def _quickly(template: Predicate, literals: Sequence[str]) -> FilterShapes:
-    """Return the shapes of a text from what it has in common with others, and its literals."""
+    """Return the shapes of a text, given the template it shares with other texts and its own literals."""
     found: dict[tuple[str, RelationSet, str], AskedShape] = {}
     rests: list[str] = []
     for part in template:
@@ -170,7 +170,7 @@ def _quickly(template: Predicate, literals: Sequence[str]) -> FilterShapes:
 
 
 def _joined(rests: list[str]) -> str:
-    """Return the conditions besides the shapes of each of several filters, of which one must be true."""
+    """Join the non-spatial conditions of several filters by OR."""
     distinct = list(dict.fromkeys(rests))
     if len(distinct) == 1:
         return distinct[0]

@@ -50,12 +50,12 @@ LAG_PAGES = 8  # of the log, in which the oldest event of a subscriber is looked
 
 
 def viewer_of_call(call: Call) -> Viewer:
-    """Return who asks, and what is shown to them."""
+    """Return the viewer that a call is answered for."""
     return viewer_of(call.principal, call.context.settings.map, simplify_of(call.query))
 
 
 async def get_settings(call: Call) -> Reply:
-    """Return what the page has to know about this server and this caller."""
+    """Return the settings of the map, and what this caller may see and do."""
     context = call.context
     context.require_map()
     asked = context.settings.map
@@ -172,7 +172,7 @@ async def list_map_messages(call: Call) -> Reply:
 
 
 async def list_matched(call: Call) -> Reply:
-    """Return the keys of all subscriptions that a message matched, page by page; not those that track objects."""
+    """Return a page of the keys of subscriptions that a message matched, without those that track objects."""
     text = call.path["sequence"]
     if not (text.isascii() and text.isdigit() and len(text) <= SEQUENCE_DIGITS):
         raise BAD_PARAMETER(f"sequence: need a sequence number, got {text!r:.60}", attribute="sequence")
@@ -186,13 +186,13 @@ async def list_matched(call: Call) -> Reply:
 
 
 async def get_counts(call: Call) -> Reply:
-    """Return how many messages and matches there were per step."""
+    """Return the numbers of messages and matches per step."""
     query, now = call.query, call.service.now()
     end = now if "to" not in query else time_of("to", query["to"])
     start = end - HOUR if "from" not in query else time_of("from", query["from"])
     step = round(number_of(query, "step", 60.0, 0.001, 1e9) * 1_000)
     if start >= end or (end - start) / step > past.MOST_STEPS:
-        raise BAD_PARAMETER(f"need from before to, and at most {past.MOST_STEPS:,} steps", attribute="step")
+        raise BAD_PARAMETER(f"need from before to, at most {past.MOST_STEPS:,} steps apart", attribute="step")
     return Reply(200, await asyncio.to_thread(past.counts, call.service.kept, call.tenant, start, end, step))
 
 
@@ -232,9 +232,9 @@ async def explain_pair(call: Call) -> Reply:
     """Explain why a message matches a subscription or a filter, or why not."""
     asked, viewer = call.body, viewer_of_call(call)
     if (asked.key is None) == (asked.filter is None) or (asked.sequence is None) == (asked.message is None):
-        raise BAD_BODY("need a key or a filter, and a sequence or a message")
+        raise BAD_BODY("need either key or filter, and either sequence or message")
     if not (viewer.shows_filters and viewer.shows_attributes):
-        raise FORBIDDEN("a public screen is not shown filters and attributes (map.public_shows); use a key")
+        raise FORBIDDEN("explanations need a key, unless map.public_shows has filters and attributes")
     view: SubscriptionView | None = None
     filter = asked.filter
     if asked.key is not None:
@@ -265,12 +265,12 @@ async def _stored(call: Call, sequence: int) -> StoredMessage:
     await reach(call.service, sequence)
     page = await asyncio.to_thread(call.service.kept.messages, sequence, 1)
     if not page or page[0].sequence != sequence or page[0].tenant != call.tenant:
-        raise NOT_FOUND(f"no message that is kept has the sequence number {sequence}")
+        raise NOT_FOUND(f"there is no message {sequence}, or retention has removed it")
     return page[0]
 
 
 def _note(found: MapExplanation, definition: Definition, stored: StoredMessage) -> str | None:
-    """Return why the log says something else than the filter does now; events of objects follow rules of their own."""
+    """Return why the log and the filter have different answers; None for a subscription that tracks objects."""
     if definition.track is not None:
         return None
     numbers = unpack_matches(stored.matches) & NUMBER_MASK if stored.matches else ()

@@ -1,4 +1,4 @@
-"""LiveMap: everything that the maps of one server share: who watches, and what was made for several of them."""
+"""LiveMap: what the open maps of one server share: watchers, indexes of tiles, and messages as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LiveMap:
-    """Watchers and indexes by tenant. While there are none, the service is not looked at: publishing costs no more."""
+    """Watchers and indexes by tenant. Without any, it does not watch the service, so publishing costs nothing more."""
 
     def __init__(self, settings: MapSettings, limits: WatchLimits = DEFAULT_LIMITS) -> None:
         self.settings, self._limits = settings, limits
@@ -44,7 +44,7 @@ class LiveMap:
         self._extents: dict[str, tuple[float, Extent]] = {}
 
     def start(self, service: Service) -> None:
-        """Take the service whose maps these are."""
+        """Show the subscriptions and messages of this service."""
         self._service = service
 
     @property
@@ -55,7 +55,7 @@ class LiveMap:
 
     @property
     def kept(self) -> KeptState:
-        """Messages and subscriptions as they are kept."""
+        """The stored messages and subscriptions."""
         return self.service.kept
 
     @property
@@ -65,7 +65,7 @@ class LiveMap:
 
     @contextmanager
     def watch(self, viewer: Viewer) -> Iterator[Watcher]:
-        """Tell a watcher everything that happens while a block runs."""
+        """Yield a watcher that gets all messages and changes of the tenant until the block ends."""
         watcher = Watcher(viewer, self._limits)
         self._watchers.setdefault(viewer.tenant, []).append(watcher)
         self._look_or_not()
@@ -85,7 +85,7 @@ class LiveMap:
         self.service.watch_changes(self._look if is_needed else None)
 
     def _look(self, change: StoreChange, catalog: Catalog) -> None:
-        """Tell watchers and indexes of a change."""
+        """Pass a change to watchers and indexes."""
         changed = _changed_keys(change)
         for tenant, watchers in self._watchers.items():
             messages = [one for one in change.messages if one.tenant == tenant]
@@ -130,7 +130,7 @@ class LiveMap:
         return found
 
     def changed_texts(self, keys: Sequence[str], viewer: Viewer) -> list[bytes]:
-        """Return what became of subscriptions, as JSON: read after the change, so nothing older than it."""
+        """Return changed subscriptions as JSON, as they are stored now; a key without one was deleted."""
         found = {one.key: one for one in self.kept.subscriptions(viewer.tenant, keys)}
         texts = []
         for key in keys:
@@ -152,7 +152,7 @@ class LiveMap:
         return index
 
     def extent(self, tenant: str) -> Extent:
-        """Return where the subscriptions and latest messages of a tenant lie; may read the store."""
+        """Return the extent of the subscriptions and latest messages of a tenant; may read the store."""
         now = time.monotonic()
         known = self._extents.get(tenant)
         if known is None or now - known[0] > EXTENT_SECONDS:

@@ -1,4 +1,4 @@
-"""MapSettings: what the live map shows, and to whom."""
+"""MapSettings: title, base map and coordinates of the live map, and what it shows without a key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MapSettings(Section, frozen=True):
         Meta(description="URL of a base map of your own, with `{z}`, `{x}` and `{y}`; none: the one that is built in"),
     ] = None
     attribution: Annotated[
-        str, Meta(max_length=1_000, description="whom to thank for these tiles, as text; shown on the map")
+        str, Meta(max_length=1_000, description="text on the map that credits the source of these tiles")
     ] = ""
     coordinates: Annotated[
         Literal["auto", "degrees", "plain"],

@@ -24,12 +24,12 @@ TO = Parameter("to", "a time, before which messages came")
 
 
 def simplify_of(query: Mapping[str, str]) -> float:
-    """Return how far vertices that are left out may lie from what is drawn."""
+    """Return how far a simplified outline may be off."""
     return number_of(query, "simplify", 0.0, 0.0, 1e12)
 
 
 def limit_of(query: Mapping[str, str], default: int, name: str = "limit", least: int = 1) -> int:
-    """Return how much one answer has."""
+    """Return the largest number of items in an answer."""
     return int(number_of(query, name, default, least, 1_000))
 
 

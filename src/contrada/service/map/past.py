@@ -30,7 +30,7 @@ class SequenceRange(NamedTuple):
 
 
 class FoundMessages(NamedTuple):
-    """Messages of a tenant by rising sequence, and the range of the log that was looked at for them."""
+    """Messages of a tenant by rising sequence, and the range of the log that was examined."""
 
     messages: list[StoredMessage]
     seen: SequenceRange
@@ -91,12 +91,12 @@ def counts(kept: KeptState, tenant: str, start: int, end: int, step: int) -> Map
 
 
 def count_of(matches: bytes) -> int:
-    """Return how many events a match list has."""
+    """Return the number of events in a match list."""
     return len(unpack_matches(matches)) if matches else 0
 
 
 class LatestMatches(NamedTuple):
-    """Messages that matched a subscription, newest first, and how many of the log were looked at for them."""
+    """Messages that matched a subscription, newest first, and the number of messages that were examined."""
 
     messages: list[StoredMessage]
     examined: int

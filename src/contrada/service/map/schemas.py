@@ -15,7 +15,7 @@ GeometryJson = msgspec.Raw
 
 
 class MapTiles(msgspec.Struct, frozen=True):
-    """A base map of the operator's own."""
+    """The base map that settings name."""
 
     url: str
     attribution: str
@@ -30,7 +30,7 @@ class Plane(msgspec.Struct, frozen=True):
 
 
 class MapSettingsAnswer(msgspec.Struct, frozen=True):
-    """What the page has to know before it shows anything, about this caller."""
+    """Settings of the map, and what this caller may see and do; the page loads them first."""
 
     title: str
     tiles: MapTiles | None
@@ -94,7 +94,7 @@ class MessageShape(msgspec.Struct, frozen=True):
 
 
 class MapTransition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was told of a tracked object; `reason` is there if no message made it."""
+    """An event of a tracked object; `reason` is present if no message caused it."""
 
     key: str
     id: str | int | None
@@ -106,7 +106,7 @@ class MapTransition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MapMessage(msgspec.Struct, frozen=True):
-    """A message with its shapes, the subscriptions that it matched, and what it told of tracked objects."""
+    """A message with its shapes, the subscriptions that it matched, and the events of tracked objects it caused."""
 
     sequence: int
     at: datetime
@@ -181,7 +181,7 @@ class SubscriptionChangeEvent(msgspec.Struct, frozen=True):
 
 
 class LostEvent(msgspec.Struct, frozen=True, omit_defaults=True, rename={"first": "from", "last": "to"}):
-    """What a watcher was not told, and why."""
+    """Messages or changes that were not sent to an open map, and why."""
 
     what: str
     reason: str
@@ -207,7 +207,7 @@ class MapExplainRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class SpatialPart(msgspec.Struct, frozen=True):
-    """The geometry of a constraint: what is asked for, and what the message has; both exact."""
+    """The geometry that a constraint asks for and the one in the message, both exact."""
 
     operator: str
     negated: bool
@@ -244,7 +244,7 @@ class ObjectNow(msgspec.Struct, frozen=True):
 
 
 class MapExplanation(msgspec.Struct, frozen=True):
-    """Why a message satisfies a filter, or why not; `note` says where the log differs, since things have changed."""
+    """Why a message satisfies a filter, or why not; `note` says why the log has another answer, if it has."""
 
     matches: bool
     verdict: str

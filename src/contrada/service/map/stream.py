@@ -49,7 +49,7 @@ class MapStream:
         self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request: tell what comes after a message, or from now on."""
+        """Answer a request with the messages and changes after a message, or from now on."""
         context = self._context
         context.require_ready()
         context.require_map()
@@ -82,7 +82,7 @@ class MapStream:
         return await self._context.gate.watcher(headers)
 
     async def _run(self, stream: EventStream, watcher: Watcher, after: int | None) -> None:
-        """Tell a watcher what it has missed, then what happens."""
+        """Send what came after message `after`, then messages and changes as they come."""
         service = self._context.service
         if after is not None:
             await reach(service, after)
@@ -116,9 +116,9 @@ class MapStream:
         return [event_text("message", text, one.sequence) for one, text in zip(messages, texts, strict=True)]
 
     async def _catch_up(self, stream: EventStream, watcher: Watcher, after: int, newest: int) -> None:
-        """Tell messages that came after one, up to the newest, from the store.
+        """Send the stored messages after `after`, up to `newest`.
 
-        What became of subscriptions meanwhile nobody knows: the client loads them again.
+        Changes of subscriptions are not stored, so the client is told to load them again.
         """
         oldest = self._context.service.oldest
         lost = [LostEvent("subscriptions", "resumed")]

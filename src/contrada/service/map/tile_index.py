@@ -33,7 +33,7 @@ LATITUDE = 85.051128779806  # where the square of the Mercator projection ends
 
 
 class IndexedShapes(NamedTuple):
-    """Shapes by row, with their boxes, and what is told of each; the tree has the first rows."""
+    """Shapes by row, with their boxes and attributes in tiles; the tree has the first rows."""
 
     geometries: NDArray[Any]
     boxes: NDArray[np.float64]
@@ -44,9 +44,9 @@ class IndexedShapes(NamedTuple):
 
 
 class TileIndex:
-    """The shapes of the subscriptions of a tenant; `used` is when it was asked last.
+    """The shapes of the subscriptions of a tenant; `used` is the time of the last request.
 
-    Threads may ask at once; one of them reads what has changed.
+    Several threads may use it; one of them reads what has changed.
     """
 
     def __init__(self, tenant: str, kept: Callable[[], KeptState], reader: FilterShapeReader) -> None:

@@ -1,4 +1,4 @@
-"""Viewer: who looks at the map, and what is shown to them."""
+"""Viewer: the tenant whose map is shown, and the parts that a caller may see."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contrada.service.map.map_settings import SHOWN, MapSettings
 
 
 class Viewer(NamedTuple):
-    """A tenant's map as somebody sees it.
+    """The map of a tenant with the parts that a caller may see.
 
-    Of regions with many vertices those are left out whose lack moves the outline by no more than `simplify`.
+    Outlines with many vertices are simplified: none moves by more than `simplify`.
     """
 
     tenant: str
@@ -35,7 +35,7 @@ class Viewer(NamedTuple):
 
 
 def viewer_of(principal: Principal, settings: MapSettings, simplify: float = 0.0) -> Viewer:
-    """Return what a caller sees: everything with a key, what settings say without one.
+    """Return the viewer of a caller: with a key it sees everything, without one what `map.public_shows` names.
 
     >>> viewer_of(Principal("acme", frozenset({"subscribe"}), "ann"), MapSettings()).shows_filters
     True

@@ -1,4 +1,4 @@
-"""Watcher: what one open map has not been told yet. It holds so much and no more, whatever the client takes."""
+"""Watcher: the messages and changes that wait to be sent to one open map, at most `WatchLimits` of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_CHANGES = 1_000  # subscriptions that have changed; beyond, all are loaded 
 
 
 class WatchLimits(NamedTuple):
-    """How much waits for one watcher."""
+    """Bounds of what waits for one watcher: messages, their bytes, and changed subscriptions."""
 
     messages: int = MOST_MESSAGES
     bytes: int = MOST_BYTES
@@ -27,7 +27,7 @@ DEFAULT_LIMITS = WatchLimits()
 
 
 class Waiting(NamedTuple):
-    """What a watcher is told next: what it lost, keys of subscriptions that have changed, and messages."""
+    """What is sent next to an open map: what was dropped, keys of changed subscriptions, and messages."""
 
     lost: list[LostEvent]
     keys: list[str]
@@ -35,10 +35,10 @@ class Waiting(NamedTuple):
 
 
 class Watcher:
-    """What waits for one open map; the event loop alone uses it.
+    """Messages and changes that wait for one open map; only the event loop may use it.
 
-    Once more waits than may, all of it is dropped, and the watcher is told what it lost: somebody who looks at a map
-    wants to see what happens now.
+    When a limit is exceeded, all messages that wait are dropped and a `LostEvent` names them: an open map shows the
+    present rather than a growing backlog.
     """
 
     def __init__(self, viewer: Viewer, limits: WatchLimits = DEFAULT_LIMITS) -> None:
@@ -49,7 +49,7 @@ class Watcher:
         self._lost: list[LostEvent] = []
         self._gap: tuple[int, int, bool] | None = None  # first and last message, and whether the client was slow
         self._news = asyncio.Event()
-        self.is_writing = False  # the client takes its time
+        self.is_writing = False  # until the client has read what was sent
 
     def offer(self, messages: Sequence[StoredMessage], keys: Iterable[str]) -> None:
         """Take messages of the tenant and keys of its subscriptions that have changed."""
@@ -72,14 +72,14 @@ class Watcher:
         self._news.set()
 
     def lose(self, what: str, reason: str) -> None:
-        """Note that the watcher is not told of something; once is enough."""
+        """Add a `LostEvent`, unless an equal one waits already."""
         event = LostEvent(what, reason)
         if event not in self._lost:
             self._lost.append(event)
         self._news.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until there is something to tell, or some seconds have passed; return whether there is."""
+        """Wait at most `seconds` for something to send; return whether there is something."""
         try:
             async with asyncio.timeout(seconds):  # `wait_for` of Python 3.11 may swallow that the task is cancelled
                 await self._news.wait()
@@ -88,7 +88,7 @@ class Watcher:
         return True
 
     def take(self, limit: int, most: int = 1 << 20) -> Waiting:
-        """Return what is next; of messages at most `limit`, and of several no more than `most` bytes."""
+        """Return what to send next: at most `limit` messages, and at most `most` bytes unless one message has more."""
         lost, self._lost = self._lost, []
         if self._gap is not None:
             first, last, is_slow = self._gap
