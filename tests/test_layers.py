@@ -34,8 +34,8 @@ HEAVY = {
 
 # Folder: the folders it may import, besides itself and SHARED. Folders that do not exist yet are listed too, so that
 # each finds its place when it comes.
-SHARED = {"amounts", "arguments", "codes", "collecting", "doors", "errors", "forking", "halving", "installation",
-          "limits", "shown", "spark_names"}  # fmt: skip
+SHARED = {"amounts", "arguments", "cancelling", "codes", "collecting", "doors", "errors", "forking", "halving",
+          "installation", "limits", "shown", "spark_names"}  # fmt: skip
 CORE = {"kernels", "drawing", "geometry", "model", "cql2", "formats", "index", "simplification", "matching",
         "covering"}  # fmt: skip
 ALLOWED = {

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import contrada as ct
-from contrada.matching.batch import SHORT_SECONDS, Pace
+from contrada.matching.batch import SHORT_SECONDS, BatchPace
 
 
 def test_a_batch_is_short_if_the_last_one_says_so():
-    pace = Pace()
+    pace = BatchPace()
     assert not pace.is_short(1)  # unknown
     pace.note(1_000, 500 * SHORT_SECONDS)
     assert pace.is_short(1)

@@ -140,7 +140,7 @@ class Batch(NamedTuple):
         return found
 
 
-class Pace:
+class BatchPace:
     """How long one thread takes for a message, as in the last batch; it decides how batches are cut, not answers."""
 
     def __init__(self) -> None:
@@ -176,7 +176,7 @@ def spatial_of_objects(values: Mapping[int, Region | Point], size: int) -> Spati
     return SpatialColumn.of_parts(parts, size)
 
 
-def match_batch(snapshot: Snapshot, batch: Batch, messages: int, threads: int | None, pace: Pace) -> Counted:
+def match_batch(snapshot: Snapshot, batch: Batch, messages: int, threads: int | None, pace: BatchPace) -> Counted:
     """Return how many subscriptions each of `messages` messages satisfies, and their rows, sorted per message."""
     levels = [level for level in snapshot.levels if level.filters]
     large = _large_tree(snapshot, levels, batch)

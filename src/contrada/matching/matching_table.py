@@ -17,7 +17,7 @@ from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.pool import map_threaded
 from contrada.matching import batch_reading
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
-from contrada.matching.batch import Batch, Integers, Pace, count_pairs, main_attribute, match_batch, slice_spans
+from contrada.matching.batch import Batch, BatchPace, Integers, count_pairs, main_attribute, match_batch, slice_spans
 from contrada.matching.batch_reading import Checked
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.names import Names
@@ -65,7 +65,7 @@ class MatchingTable:
     def __init__(self, store: Store, subscribers: Names, crs: dict[str, Crs | None], live: int) -> None:
         self._store = store
         self._shortcut = Shortcut(store)
-        self._pace = Pace()
+        self._pace = BatchPace()
         self._subscribers = subscribers
         self._crs = crs
         self._live = live
