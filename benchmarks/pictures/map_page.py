@@ -29,18 +29,27 @@ SIZE = (1280, 800)  # pixels of the window
 SETTLING = 1200  # milliseconds until what was drawn on the map stands still
 SECONDS = 2.4  # that a frame stays
 KEPT = {"why": "map-why.png", "filter": "map-filter.png"}  # steps of the tour that are pictures by themselves
+LAND = "#f8f6f1"  # of the light map
+# Colours that the page gives to kinds of things on the map, and to signs beside it.
+COLOURS = """() => {
+    const style = getComputedStyle(document.documentElement);
+    const names = [...document.documentElement.style].filter(name => name.startsWith("--kind-"));
+    const colours = [...names, "--accent", "--ok", "--danger"].map(name => style.getPropertyValue(name).trim());
+    return [...new Set(colours)];
+}"""
 DEMO_SECONDS = 25  # until storms and vehicles have left traces
 
 
 def write_png(path: Path, png: bytes) -> None:
-    """Write a screenshot with the colours that it needs, at a third of the size."""
-    Image.open(BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+    """Write a screenshot with all of its colours: a palette would lose those of small things."""
+    Image.open(BytesIO(png)).convert("RGB").save(path, optimize=True)
     print(f"wrote {path}")
 
 
 def take_tour(browser: Browser, folder: Path) -> None:
     """Photograph every step of the tour, and write it as a moving picture."""
     frames: list[Frame] = []
+    colours: list[str] = []
 
     def shoot(name: str, caption: str, page: Page) -> None:
         page.mouse.move(5, 5)
@@ -48,6 +57,7 @@ def take_tour(browser: Browser, folder: Path) -> None:
         page.wait_for_timeout(SETTLING)
         png = page.screenshot()
         frames.append(Frame(png, caption, SECONDS))
+        colours[:] = page.evaluate(COLOURS)
         if name in KEPT:
             write_png(folder / KEPT[name], png)
 
@@ -59,7 +69,7 @@ def take_tour(browser: Browser, folder: Path) -> None:
     ):
         tour.prepare(client)
         tour.take(LiveMap(window.new_page(), server.url), client, server.key, shoot)
-    write_gif(folder / "tour.gif", frames)
+    write_gif(folder / "tour.gif", frames, colours, ground=LAND)
     print(f"wrote {folder / 'tour.gif'}")
 
 

@@ -117,7 +117,9 @@ async def get_map_subscription(call: Call) -> Reply:
     lag: int | None = None
     if viewer.shows_subscribers:
         try:
-            lag = (await call.service.subscriber(call.tenant, definition.subscriber, LAG_PAGES)).lag
+            behind = (await call.service.subscriber(call.tenant, definition.subscriber, LAG_PAGES)).lag
+            # The subscriber may be behind since before there was this subscription.
+            lag = min(behind, max(call.service.newest + 1 - definition.applies_from, 0))
         except UnknownKeyError:  # it has gone since
             lag = None
 
