@@ -87,7 +87,9 @@ class MapLibreView implements MapView {
   }
 
   setFeatures(layer: LayerName, features: Feature[]): void {
-    void this.#source(layer)?.setData({ type: "FeatureCollection", features: features.map((one) => this.#feature(one)) });
+    const source = this.#source(layer);
+    if (source === undefined) this.#refreshTilesSoon();
+    else void source.setData({ type: "FeatureCollection", features: features.map((one) => this.#feature(one)) });
   }
 
   update(layer: LayerName, changed: Feature[], removed: string[]): void {
