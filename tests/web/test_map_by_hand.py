@@ -100,7 +100,7 @@ def tiles():
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, tiles):
     flags = ("--map-tiles", f"{tiles.origin}/{{z}}/{{x}}/{{y}}.png", "--map-attribution", "<b>Tiles</b> of the test")
-    with serving(tmp_path_factory.mktemp("hand"), *flags, "--map-tiles-from", str(TILED)) as found:
+    with serving(tmp_path_factory.mktemp("hand"), *flags, "--name", "north", "--map-tiles-from", str(TILED)) as found:
         yield found
 
 
@@ -394,3 +394,27 @@ def test_many_subscriptions_are_tiles_of_the_server(chromium, server, tiles):
         shown.page.evaluate(SPY)
         client.publish(point(11.40, 43.37))
         shown.page.wait_for_function("() => window.states.some(([id, state]) => id === 'new' && state.flashing)")
+
+
+def test_the_network_shows_a_link_and_what_it_holds_back(chromium, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("CONTRADA_LINKS_KEYS", server.key)
+    flags = ("--name", "south", "--link", f"ws://127.0.0.1:{server.port}")
+    with (
+        serving(tmp_path, *flags) as linked,
+        Client(linked.url, linked.key) as client,
+        context(chromium) as window,
+    ):
+        client.subscribe("large", "ann", f"S_INTERSECTS(geometry, {area(11.3, 43.3, 0.1)})")
+        client.subscribe("small", "ann", f"S_INTERSECTS(geometry, {area(11.3, 43.3)})")
+        shown = LiveMap(window.new_page(), linked.url)
+        seen = watch(shown.page, linked.url)
+        shown.open(VIEW)
+        shown.log_in(linked.key)
+        links = shown.panel("Network").get_by_role("region", name="Links")
+        expect(links.get_by_role("row").nth(1)).to_have_text(re.compile(r"^north *up *1 *1"))
+        picture = shown.page.get_by_role("region", name="Tenant default").get_by_role("img")
+        expect(picture).to_have_accessible_name(re.compile("south.*north"))
+        with Client(server.url, server.key) as other:
+            other.subscribe("theirs", "bob", f"S_INTERSECTS(geometry, {area(11.3, 43.3)})")
+        expect(links.get_by_role("row").nth(1)).to_have_text(re.compile(r"^north *up *1 *1 *1"))
+        seen.check()
