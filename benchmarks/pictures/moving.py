@@ -14,7 +14,7 @@ WIDTH = 960  # pixels
 BAR, MARGIN, TEXT = 44, 16, 20  # pixels of the caption
 PAPER, INK, DONE = "#12263a", "#ffffff", "#4cc2ff"
 COLOURS = 256  # of a GIF
-SHARES = (1.0, 0.6, 0.3)  # of a reserved colour over its ground: lines have soft edges
+SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25)  # of a reserved colour over its ground: lines have soft edges
 BYTES = 3_000_000
 
 

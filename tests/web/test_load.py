@@ -82,6 +82,7 @@ def test_frames_become_a_moving_picture(tmp_path):
 
 
 RED, AMBER, GREEN = (197, 63, 26), (179, 118, 11), (24, 112, 58)
+SOFT = (200, 156, 81)  # the edge of an amber line: two thirds of it over land
 
 
 def crowded_picture():
@@ -91,6 +92,7 @@ def crowded_picture():
     pixels[100:400, 100:400] = RED
     pixels[200:203, 500:560] = AMBER
     pixels[700:708, 700:708] = GREEN
+    pixels[500:504, 500:560] = SOFT
     kept = BytesIO()
     Image.fromarray(pixels).save(kept, "PNG")
     return kept.getvalue()
@@ -108,3 +110,5 @@ def test_small_things_keep_their_colours_in_pictures(tmp_path):
         scale = WIDTH / 1280
         for place, colour in (((704, 704), GREEN), ((530, 201), AMBER), ((200, 200), RED)):
             assert shown.getpixel(tuple(round(part * scale) for part in place)) == colour
+        edge = shown.getpixel((round(530 * scale), round(501.5 * scale)))
+        assert max(abs(a - b) for a, b in zip(edge, SOFT, strict=True)) < 16

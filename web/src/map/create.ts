@@ -27,7 +27,7 @@ const REFRESH_MILLISECONDS = 3000;
 // The fine coast keeps the only worker of a small machine busy for seconds: what the map is about comes first.
 const FINE_DELAY_MILLISECONDS = 5000;
 const TILE_LAYER = "subscriptions"; // the layer of the server's vector tiles
-// Flashes lie above subscriptions, which are what the pointer means.
+// A flash shows a subscription, which is what the pointer means.
 const QUERIED_LAYERS = DRAWING_ORDER.filter((layer) => layer !== "flashes").flatMap((layer) =>
   (["fill", "line", "point"] as const).map((shape) => layerId(layer, shape)),
 );

@@ -97,8 +97,8 @@ export const PALETTES: Record<Theme, Palette> = { light: LIGHT, dark: DARK };
 
 /** Below first. */
 export const DRAWING_ORDER: readonly LayerName[] = [
+  "flashes", // below the names of subscriptions
   "subscriptions",
-  "flashes",
   "messages",
   "tracks",
   "brokers",
@@ -119,7 +119,7 @@ const DEFAULT_KINDS: Record<LayerName, Kind> = {
 };
 const FILL_OPACITY: Record<LayerName, number> = {
   subscriptions: 0.08,
-  flashes: 0.16, // above the subscription itself
+  flashes: 0.14, // and the subscription itself above it
   messages: 0.18,
   tracks: 0.15,
   answer: 0.12,
@@ -129,7 +129,7 @@ const FILL_OPACITY: Record<LayerName, number> = {
 };
 const LINE_WIDTH: Record<LayerName, number> = {
   subscriptions: 1.1,
-  flashes: 2.3,
+  flashes: 2.6,
   messages: 1.4,
   tracks: 1.6,
   answer: 2.4,
