@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { baseLayers, featureLayers, type Kind, PALETTES } from "../src/map/style.ts";
+import { baseLayers, dataLayers, type Kind, PALETTES } from "../src/map/style.ts";
 import { LAYERS } from "../src/map/view.ts";
 
 /** Kinds of features that may have a label: subscriptions, objects, brokers, and an answer with its relation. */
@@ -44,9 +44,15 @@ describe.each(["light", "dark"] as const)("labels in the %s theme", (theme) => {
     }
   });
 
+  it("lie above all shapes, which would cut them", () => {
+    const types = dataLayers(palette).map(({ type }) => type);
+    expect(types.slice(0, types.indexOf("symbol"))).not.toContain("symbol");
+    expect(new Set(types.slice(types.indexOf("symbol")))).toEqual(new Set(["symbol"]));
+  });
+
   it("are not transparent", () => {
     const layers = [
-      ...LAYERS.flatMap((layer) => featureLayers(layer, palette)),
+      ...dataLayers(palette),
       ...baseLayers(palette, { plain: false, tiles: false }),
     ].filter((layer) => layer.type === "symbol");
     expect(layers).toHaveLength(LAYERS.length + 1);

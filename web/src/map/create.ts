@@ -17,7 +17,7 @@ import { addFurniture } from "./furniture.ts";
 import { addGrid } from "./grid.ts";
 import { StatedFeatures } from "./stated.ts";
 import { boundsOf, IDENTITY, mapGeometry, planeAround, type Position, type Projection, projectionOf } from "./plane.ts";
-import { baseLayers, DRAWING_ORDER, featureLayers, FINE_ZOOM, layerId, PALETTES } from "./style.ts";
+import { baseLayers, dataLayers, DRAWING_ORDER, FINE_ZOOM, layerId, PALETTES } from "./style.ts";
 import type { BasemapPart, Feature, FeatureState, Hit, LayerName, MapOptions, MapView, Theme } from "./view.ts";
 
 const EMPTY: GeoJSON.FeatureCollection = { type: "FeatureCollection", features: [] };
@@ -282,9 +282,7 @@ class MapLibreView implements MapView {
     const { plain, tiles, subscriptionTiles } = this.#options;
     return [
       ...baseLayers(palette, { plain, tiles: tiles !== undefined }),
-      ...DRAWING_ORDER.flatMap((layer) =>
-        featureLayers(layer, palette, layer === "subscriptions" && subscriptionTiles ? TILE_LAYER : undefined),
-      ),
+      ...dataLayers(palette, subscriptionTiles ? TILE_LAYER : undefined),
     ];
   }
 

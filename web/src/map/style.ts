@@ -97,7 +97,7 @@ export const PALETTES: Record<Theme, Palette> = { light: LIGHT, dark: DARK };
 
 /** Below first. */
 export const DRAWING_ORDER: readonly LayerName[] = [
-  "flashes", // below the names of subscriptions
+  "flashes",
   "subscriptions",
   "messages",
   "tracks",
@@ -256,6 +256,12 @@ export function featureLayers(layer: LayerName, palette: Palette, sourceLayer?: 
       paint: { "text-color": colour, "text-halo-color": palette.halo, "text-halo-width": 1.6, "text-opacity": labelStrength },
     },
   ];
+}
+
+/** The layers of all features, names above all shapes; `tiles` is the layer of the server's tiles, if there are any. */
+export function dataLayers(palette: Palette, tiles?: string): LayerSpecification[] {
+  const layers = DRAWING_ORDER.flatMap((layer) => featureLayers(layer, palette, layer === "subscriptions" ? tiles : undefined));
+  return [...layers.filter(({ type }) => type !== "symbol"), ...layers.filter(({ type }) => type === "symbol")];
 }
 
 /** Background, land, borders and places; a grid if coordinates are plain; the user's own tiles. */
