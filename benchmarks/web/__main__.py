@@ -151,8 +151,8 @@ def tasks(bench: Bench) -> Iterator[Row]:
         yield Row.alone(TASKS, name, percentile(found.work, share), "ms")
     yield Row.alone(TASKS, "tasks", len(found.work), "")
     yield Row.alone(TASKS, f"tasks of more than {LONGEST:g} ms", int((found.work > LONGEST).sum()), "")
-    yield Row.alone(TASKS, "time of the processor: p99", percentile(found.computing, 99), "ms", at_most=LONGEST)
-    yield Row.alone(TASKS, "time of the processor: longest", percentile(found.computing, 100), "ms")
+    yield Row.alone(TASKS, "p99, time of the processor", percentile(found.computing, 99), "ms", at_most=LONGEST)
+    yield Row.alone(TASKS, "longest, time of the processor", percentile(found.computing, 100), "ms")
     yield Row.alone(TASKS, "main thread busy", found.share(found.durations), "% of the time")
     yield Row.alone(TASKS, "... waiting for the process that draws", found.share(found.waits), "% of the time")
 
