@@ -1,5 +1,6 @@
 """The page of a report in a real browser, opened by file://: list, search, every match on the map, and plain text."""
 
+import math
 import re
 import time
 from types import SimpleNamespace
@@ -35,6 +36,13 @@ def square(x, y, size):
     return shapely.to_wkb(shapely.box(x, y, x + size, y + size))
 
 
+ROUND = (11.99, 43.005)  # the last subscription is a circle around it, round on the map
+
+
+def circle():
+    return shapely.to_wkb(shapely.affinity.scale(shapely.Point(ROUND).buffer(0.005, quad_segs=32), 1 / 0.7313))
+
+
 @pytest.fixture(scope="module")
 def reports(spark, tmp_path_factory):
     """One run as three pages: with its data, with the data beside it, and in plain coordinates; hostile text in all."""
@@ -53,7 +61,8 @@ def reports(spark, tmp_path_factory):
             for n in range(ROWS)
         ],
         "subscriptions": [
-            (key, HOSTILE, f"name = '{HOSTILE}'", square(11 + k / 60, 43, 0.01)) for k, key in enumerate(keys)
+            (key, HOSTILE, f"name = '{HOSTILE}'", square(11 + k / 60, 43, 0.01) if k < 59 else circle())
+            for k, key in enumerate(keys)
         ],
         "matches": [(f"m{n} {HOSTILE}", HOSTILE, key) for n in range(ROWS) for key in keys[: n % 60]],
         "rejected": [(f"m{ROWS - 1} {HOSTILE}", HOSTILE)],
@@ -122,6 +131,41 @@ def test_the_map_moves_to_the_chosen_message(chromium, reports):
         shape = shapely.box(11, 43, 11.97, 43.1)  # of the message and of the regions that it matched
         assert shapely.box(*bounds).contains(shape)
         assert bounds[2] - bounds[0] < 5
+        seen.check()
+
+
+# The subscription with the most corners.
+ROUNDEST = """async () => {
+    const view = document.querySelector("[data-testid=map]").contradaView;
+    const { features } = await view.maplibre.getSource("subscriptions").getData();
+    const corners = one => one.geometry.coordinates[0].length;
+    return features.reduce((a, b) => (corners(a) > corners(b) ? a : b)).properties.id;
+}"""
+# Pixels of the corners that are drawn of a subscription; the page may move the map once more after it has loaded.
+CORNERS = """async ([id, center, zoom]) => {
+    const { maplibre } = document.querySelector("[data-testid=map]").contradaView;
+    for (;;) {
+        maplibre.jumpTo({ center, zoom });
+        await new Promise(resolve => setTimeout(resolve, 300));
+        if (maplibre.getZoom() !== zoom || !maplibre.areTilesLoaded()) continue;
+        const found = maplibre.queryRenderedFeatures({ layers: ["subscriptions-fill"] })
+            .filter(one => one.properties.id === id)
+            .flatMap(one => (one.geometry.type === "Polygon" ? [one.geometry.coordinates] : one.geometry.coordinates));
+        if (found.length === 0) continue;
+        return found.flat(2).map(place => Object.values(maplibre.project(place)));
+    }
+}"""
+
+
+def test_circles_stay_round_when_zoomed(chromium, reports):
+    with context(chromium) as window:
+        page, seen = open_report(window, reports.whole)
+        circle = page.evaluate(ROUNDEST)
+        for zoom in (10, 14):
+            drawn = shapely.MultiPoint(page.evaluate(CORNERS, [circle, ROUND, zoom])).convex_hull
+            west, north, east, south = drawn.bounds
+            assert (east - west) / (south - north) == pytest.approx(1, abs=0.05 if zoom == 10 else 0.01)
+            assert drawn.area / ((east - west) * (south - north)) == pytest.approx(math.pi / 4, rel=0.03), zoom
         seen.check()
 
 

@@ -14,6 +14,13 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from playwright.sync_api import Locator, Page, expect
 
 TILE = 512  # pixels of the world at zoom 0
+VIEW = "document.querySelector('[data-testid=map]').contradaView"
+# Features of a layer that the map has drawn, by their ids.
+DRAWN = f"""layer => {{
+    const {{ maplibre }} = {VIEW};
+    const layers = maplibre.getStyle().layers.filter(one => one.source === layer).map(one => one.id);
+    return [...new Set(maplibre.queryRenderedFeatures({{ layers }}).map(one => String(one.id)))].sort();
+}}"""
 Point = tuple[float, float]
 
 
@@ -65,19 +72,38 @@ class LiveMap:
         """Click a place of the map."""
         self.page.mouse.click(*self.pixel(place))
 
+    def drawn(self, layer: str) -> list[str]:
+        """Return the ids of the features of a layer that are to be seen, each once."""
+        found: list[str] = self.page.evaluate(DRAWN, layer)
+        return found
+
+    def wait_until_drawn(self, layer: str, *ids: str, exactly: bool = False) -> None:
+        """Wait until these features of a layer are to be seen; `exactly` these and no others."""
+        holds = "shown.join() === ids.join()" if exactly else "ids.every(id => shown.includes(id))"
+        script = f"([layer, ids]) => {{ const shown = ({DRAWN})(layer); return {holds}; }}"
+        self.page.wait_for_function(script, arg=[layer, sorted(ids)])
+
+    def draw(self, within: Locator, shape: str, places: Sequence[Point]) -> None:
+        """Draw a shape (Polygon, Rectangle, Circle or Point) by clicks, for a region of a form."""
+        within.get_by_role("button", name=shape, exact=True).click()
+        expect(within.get_by_role("status").filter(has_text="Click")).to_be_visible()
+        self._click_slowly(places)
+        expect(within.get_by_label("WKT or coordinates")).not_to_have_value("")
+
+    def drag(self, start: Point, end: Point) -> None:
+        """Drag with the mouse from one place of the map to another."""
+        self.page.mouse.move(*self.pixel(start), steps=4)
+        self.page.mouse.down()
+        self.page.mouse.move(*self.pixel(end), steps=8)
+        self.page.mouse.up()
+
     def draw_rectangle(self, within: Locator, first: Point, second: Point) -> None:
         """Draw a rectangle with the mouse by two opposite corners, for a region of a form."""
-        within.get_by_role("button", name="Rectangle").click()
-        expect(within.get_by_role("status").filter(has_text="Click one corner")).to_be_visible()
-        self._click_slowly([first, second])
-        expect(within.get_by_label("WKT or coordinates")).not_to_have_value("")
+        self.draw(within, "Rectangle", [first, second])
 
     def draw_polygon(self, within: Locator, corners: Sequence[Point]) -> None:
         """Draw a polygon with the mouse; the last click is on the first corner again."""
-        within.get_by_role("button", name="Polygon").click()
-        expect(within.get_by_role("status").filter(has_text="Click the corners")).to_be_visible()
-        self._click_slowly([*corners, corners[0]])
-        expect(within.get_by_label("WKT or coordinates")).not_to_have_value("")
+        self.draw(within, "Polygon", [*corners, corners[0]])
 
     def _click_slowly(self, places: Sequence[Point]) -> None:
         """Click with the pauses of a hand: two clicks at once are a double click."""

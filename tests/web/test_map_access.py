@@ -1,7 +1,6 @@
 """The live map for everybody: names and contrast in every state, phone width, keyboard alone, public screens."""
 
 import re
-import time
 from functools import partial
 
 import pytest
@@ -11,7 +10,7 @@ import tour
 from browser import PHONE, WCAG, WIDE, check_access, check_width, context, watch
 from contrada.client import Client
 from live_map import LiveMap
-from server_process import ServerProcess, serving
+from server_process import serving
 
 pytestmark = pytest.mark.slow
 
@@ -223,24 +222,16 @@ def test_a_map_that_is_left_early_leaves_nothing_behind(chromium, server):
         seen.check()
 
 
-def test_the_demonstration_is_alive_soon(chromium, tmp_path, record_property):
-    server = ServerProcess(tmp_path, "--demo")
-    started = time.monotonic()
-    server.start()
-    try:
-        with context(chromium) as window:
-            page = window.new_page()
-            seen = watch(page, server.url)
-            shown = LiveMap(page, server.url)
-            shown.open()
-            shown.wait_until_live()
-            expect(page.get_by_text("Demonstration")).to_be_visible()
-            expect(page.get_by_test_id("messages").get_by_text(re.compile("match(es)?$")).first).to_be_visible()
-            seconds = time.monotonic() - started
-            record_property("seconds until the first match is shown", round(seconds, 1))
-            print(f"the demonstration is alive after {seconds:.1f} s")
-            panel = shown.panel("Tracks")
-            expect(panel.get_by_role("list", name="Enters and leaves").get_by_role("listitem").first).to_be_visible()
+def test_the_demonstration_is_alive(chromium, tmp_path):
+    """`python -m benchmarks.web` measures how soon."""
+    with serving(tmp_path, "--demo") as server, context(chromium) as window:
+        page = window.new_page()
+        seen = watch(page, server.url)
+        shown = LiveMap(page, server.url)
+        shown.open()
+        shown.wait_until_live()
+        expect(page.get_by_text("Demonstration")).to_be_visible()
+        expect(page.get_by_test_id("messages").get_by_text(re.compile("match(es)?$")).first).to_be_visible()
+        panel = shown.panel("Tracks")
+        expect(panel.get_by_role("list", name="Enters and leaves").get_by_role("listitem").first).to_be_visible()
         seen.check()
-    finally:
-        server.stop()

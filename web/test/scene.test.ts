@@ -1,7 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { FLASH_MILLISECONDS } from "../src/app/flashes.ts";
 import { selectionsOf } from "../src/app/running.ts";
 import { Scene } from "../src/app/scene.ts";
-import { createStore } from "../src/app/store.ts";
+import { createStore, KEPT_MESSAGES } from "../src/app/store.ts";
 import type { Feature, FeatureState, LayerName, MapView } from "../src/map/view.ts";
 import { message, SETTINGS, subscription } from "./support.ts";
 
@@ -36,6 +37,10 @@ function openScene() {
   return { map, store, scene: new Scene(map as unknown as MapView, store, SETTINGS) };
 }
 
+afterEach(() => {
+  vi.useRealTimers();
+});
+
 const timeOf = (sequence: number) => Date.parse(message(sequence).at);
 
 describe("Scene", () => {
@@ -68,11 +73,11 @@ describe("Scene", () => {
 
   it("keeps a bounded number of messages on the map", () => {
     const { map, scene } = openScene();
-    for (let first = 0; first < 2000; first += 100) {
+    for (let first = 0; first < KEPT_MESSAGES + 500; first += 100) {
       scene.addMessages(Array.from({ length: 100 }, (_, index) => message(first + index, { at: message(1).at })), timeOf(2));
     }
-    expect(map.ids("messages")).toHaveLength(300);
-    expect(map.ids("messages").at(-1)).toBe("1999");
+    expect(map.ids("messages")).toHaveLength(KEPT_MESSAGES);
+    expect(map.ids("messages").at(-1)).toBe(String(KEPT_MESSAGES + 499));
   });
 
   it("shows a tracked object once, where it is, with its trail", () => {
@@ -87,11 +92,30 @@ describe("Scene", () => {
     expect(map.ids("tracks")).toEqual([]);
   });
 
-  it("lights up what a message matched", () => {
-    const { map, scene } = openScene();
+  it("lights up what a message matched for a moment, beside the subscriptions themselves", () => {
+    vi.useFakeTimers();
+    const { map, store, scene } = openScene();
+    store.subscriptions.value = new Map(["a", "b", "c"].map((key) => [key, subscription(key)]));
     scene.addMessages([message(1, { matched: ["a", "b"], matches: 2 })], timeOf(1));
-    expect(map.states.get("subscriptions a")).toEqual({ hit: true });
+    expect(map.ids("flashes")).toEqual(["a", "b"]);
     expect(map.layers.get("messages")?.get("1")?.kind).toBe("match");
+    vi.advanceTimersByTime(FLASH_MILLISECONDS / 2);
+    scene.addMessages([message(2, { matched: ["b", "c"], matches: 2 })], timeOf(2));
+    vi.advanceTimersByTime(FLASH_MILLISECONDS / 2);
+    expect(map.ids("flashes")).toEqual(["b", "c"]);
+    vi.advanceTimersByTime(FLASH_MILLISECONDS / 2);
+    expect(map.ids("flashes")).toEqual([]);
+    expect(map.states.size).toBe(0); // a state would send the vertices of all subscriptions to the graphics card again
+  });
+
+  it("lights up subscriptions that the server's tiles show by their state", () => {
+    vi.useFakeTimers();
+    const [map, store] = [new RecordingMap(), createStore()];
+    const scene = new Scene(map as unknown as MapView, store, { ...SETTINGS, subscriptions: SETTINGS.tiles_from + 1 });
+    scene.addMessages([message(1, { matched: ["a"], matches: 1 })], timeOf(1));
+    expect(map.states.get("subscriptions a")).toEqual({ flashing: true });
+    vi.advanceTimersByTime(FLASH_MILLISECONDS);
+    expect(map.states.get("subscriptions a")).toEqual({ flashing: false });
   });
 
   it("marks the selection and clears the one before", () => {

@@ -146,6 +146,10 @@ def test_messages_match_what_shapely_says(tmp_path, store_flags):
             detail = await get(here, "subscriptions/s05?matches=5")
             assert [one["attributes"]["n"] for one in detail["last"]] == hits[::-1][:5]
             assert (detail["complete"], detail["lag"]) == (True, len(areas))
+            await here.subscribe("late", "ann", "n > 0")
+            assert (await get(here, "subscriptions/late"))["lag"] == 0  # what came before it does not count
+            await here.publish({"n": 1})
+            assert (await get(here, "subscriptions/late"))["lag"] == 1
 
     run(work())
 

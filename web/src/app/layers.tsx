@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { LayerName } from "../map/view.ts";
 import type { Kind } from "../map/style.ts";
 import type { AppContext } from "./context.ts";
+import { KEPT_MESSAGES } from "./store.ts";
 
 interface Entry {
   layer: LayerName;
@@ -19,7 +20,7 @@ export const LEGEND: readonly Entry[] = [
   },
   {
     layer: "messages",
-    title: "Messages of the last minute",
+    title: `Messages of the last minute, ${KEPT_MESSAGES.toLocaleString("en")} at most`,
     kinds: [["match", "matched a subscription"], ["message", "matched nothing"]],
   },
   { layer: "tracks", title: "Tracked objects", kinds: [["object", "where it is"], ["trail", "where it was"]] },

@@ -26,7 +26,7 @@ export function MessagesPanel({ context }: { context: AppContext }): JSX.Element
         <input
           id="message-search"
           type="search"
-          placeholder="Search attributes, ids and keys"
+          placeholder="Attribute, id or key"
           aria-label="Search messages"
           value={search.value}
           onInput={(event) => {

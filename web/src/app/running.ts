@@ -94,8 +94,9 @@ function followLayers({ map, store }: AppContext): () => void {
   return effect(() => {
     const visible = store.visibleLayers.value;
     for (const [name, was] of shown) {
-      if (was !== visible.has(name)) map.show(name, visible.has(name));
-      shown.set(name, visible.has(name));
+      const is = visible.has(name === "flashes" ? "subscriptions" : name);
+      if (was !== is) map.show(name, is);
+      shown.set(name, is);
     }
   });
 }

@@ -2,13 +2,11 @@
 import type { MapMessage, MapSettings, MapSubscription } from "../api/types.ts";
 import { boundsOf } from "../map/plane.ts";
 import type { Feature, LayerName, MapView } from "../map/view.ts";
-import type { Selection, Store } from "./store.ts";
+import { Flashes } from "./flashes.ts";
+import { KEPT_MESSAGES, type Selection, type Store } from "./store.ts";
 
-const SHOWN_MESSAGES = 300; // on the map at a time
 const SHOWN_OBJECTS = 2000;
 const TRAIL = 12; // places of a tracked object
-const FLASH_MILLISECONDS = 1200; // how long a subscription that was hit stays bright
-const FLASHES = 300; // at a time
 const LABELLED_SUBSCRIPTIONS = 300; // with more of them names would cover the map
 /** Messages are shown this many milliseconds after their time. */
 export const WINDOW = 60_000;
@@ -46,13 +44,14 @@ export class Scene {
   readonly #store: Store;
   readonly #settings: MapSettings;
   #shown = new Map<number, number>(); // sequence to time, by rising sequence
-  #flashing = new Map<string, ReturnType<typeof setTimeout>>();
+  readonly #flashes: Flashes;
   #objects = new Map<string, TrackedObject>();
   #isLabelled = false;
   #selected: { layer: LayerName; id: string }[] = [];
 
   constructor(map: MapView, store: Store, settings: MapSettings) {
     [this.#map, this.#store, this.#settings] = [map, store, settings];
+    this.#flashes = new Flashes(map, store, settings, (one) => subscriptionFeature(one, false));
   }
 
   changeSubscriptions(changed: MapSubscription[], removed: string[]): void {
@@ -72,7 +71,7 @@ export class Scene {
   /** Show messages that came after those shown; `now` is the moment shown, `window` how long messages stay. */
   addMessages(messages: readonly MapMessage[], now: number, window = WINDOW): void {
     const added: Feature[] = [];
-    for (const message of messages.slice(-SHOWN_MESSAGES)) {
+    for (const message of messages.slice(-KEPT_MESSAGES)) {
       const at = Date.parse(message.at);
       if (at < now - window || this.#shown.has(message.sequence) || this.#isTracked(message)) continue;
       const feature = messageFeature(message);
@@ -82,7 +81,7 @@ export class Scene {
       }
     }
     this.#moveObjects(messages, now, window);
-    this.#flash(messages);
+    this.#flashes.add(new Set(messages.flatMap(keysOf)));
     this.#map.update("messages", added, this.#expire(now - window));
   }
 
@@ -134,7 +133,7 @@ export class Scene {
   #expire(before: number): string[] {
     const removed: string[] = [];
     for (const [sequence, at] of this.#shown) {
-      if (at >= before && this.#shown.size - removed.length <= SHOWN_MESSAGES) break;
+      if (at >= before && this.#shown.size - removed.length <= KEPT_MESSAGES) break;
       removed.push(String(sequence));
     }
     for (const sequence of removed) this.#shown.delete(Number(sequence));
@@ -177,25 +176,11 @@ export class Scene {
     const trail: Feature = { id: `${id} trail`, kind: "trail", geometry: { type: "LineString", coordinates: found.places } };
     return [trail, object];
   }
+}
 
-  /** Brighten subscriptions that messages matched, for a moment. */
-  #flash(messages: readonly MapMessage[]): void {
-    const keys = new Set(
-      messages.flatMap((message) => [...message.matched, ...message.transitions.map((transition) => transition.key)]),
-    );
-    for (const key of keys) {
-      const timer = this.#flashing.get(key);
-      if (timer !== undefined) clearTimeout(timer);
-      else if (this.#flashing.size >= FLASHES) continue;
-      else this.#map.setState("subscriptions", key, { hit: true });
-      const end = () => {
-        this.#flashing.delete(key);
-        const isSelected = this.#selected.some(({ layer, id }) => layer === "subscriptions" && id === key);
-        if (!isSelected) this.#map.setState("subscriptions", key, { hit: false });
-      };
-      this.#flashing.set(key, setTimeout(end, FLASH_MILLISECONDS));
-    }
-  }
+/** Subscriptions that a message concerns. */
+function keysOf({ matched, transitions }: MapMessage): string[] {
+  return [...matched, ...transitions.map(({ key }) => key)];
 }
 
 export function objectId(attribute: string, id: string): string {

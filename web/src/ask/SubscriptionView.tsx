@@ -3,7 +3,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
-import type { SubscriptionDetail } from "../api/types.ts";
+import type { MapSubscription, SubscriptionDetail } from "../api/types.ts";
 import type { AppContext } from "../app/context.ts";
 import { editSubscription } from "../do/DoPanel.tsx";
 import { Confirm } from "../do/ui/Confirm.tsx";
@@ -49,8 +49,14 @@ export function SubscriptionView({ context, name }: { context: AppContext; name:
   );
 }
 
-/** Load again some time after a message that concerns the subscription, or after it changed. */
+/** Load again some time after a message that concerns the subscription, and when it was changed. */
 function useReload(context: AppContext, name: string, reload: () => void): void {
+  const known = useRef<MapSubscription | undefined>(undefined);
+  useSignalEffect(() => {
+    const [before, now] = [known.current, context.store.subscriptions.value.get(name)];
+    known.current = now;
+    if (before !== undefined && now !== undefined && now !== before) reload();
+  });
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const seen = useRef<number | null>(null);
   useSignalEffect(() => {

@@ -15,8 +15,9 @@ import "maplibre-gl/dist/maplibre-gl.css";
 import "./map.css";
 import { addFurniture } from "./furniture.ts";
 import { addGrid } from "./grid.ts";
+import { StatedFeatures } from "./stated.ts";
 import { boundsOf, IDENTITY, mapGeometry, planeAround, type Position, type Projection, projectionOf } from "./plane.ts";
-import { baseLayers, DRAWING_ORDER, featureLayers, FINE_ZOOM, layerId, PALETTES } from "./style.ts";
+import { baseLayers, dataLayers, DRAWING_ORDER, FINE_ZOOM, layerId, PALETTES } from "./style.ts";
 import type { BasemapPart, Feature, FeatureState, Hit, LayerName, MapOptions, MapView, Theme } from "./view.ts";
 
 const EMPTY: GeoJSON.FeatureCollection = { type: "FeatureCollection", features: [] };
@@ -26,6 +27,10 @@ const REFRESH_MILLISECONDS = 3000;
 // The fine coast keeps the only worker of a small machine busy for seconds: what the map is about comes first.
 const FINE_DELAY_MILLISECONDS = 5000;
 const TILE_LAYER = "subscriptions"; // the layer of the server's vector tiles
+// A flash shows a subscription, which is what the pointer means.
+const QUERIED_LAYERS = DRAWING_ORDER.filter((layer) => layer !== "flashes").flatMap((layer) =>
+  (["fill", "line", "point"] as const).map((shape) => layerId(layer, shape)),
+);
 let views = 0;
 
 /** Make a map in `host`; resolves when it can be told what to show. */
@@ -46,6 +51,7 @@ class MapLibreView implements MapView {
   readonly #projection: Projection;
   readonly #hoverHandlers = new Set<(hit: Hit | null, at: Position | null) => void>();
   readonly #cleanups: (() => void)[] = [];
+  readonly #stated = new StatedFeatures();
   #hovered: Hit | null = null;
   #hoverFrame = 0;
   #refreshTimer: ReturnType<typeof setTimeout> | null = null;
@@ -81,7 +87,9 @@ class MapLibreView implements MapView {
   }
 
   setFeatures(layer: LayerName, features: Feature[]): void {
-    void this.#source(layer)?.setData({ type: "FeatureCollection", features: features.map((one) => this.#feature(one)) });
+    const source = this.#source(layer);
+    if (source === undefined) this.#refreshTilesSoon();
+    else void source.setData({ type: "FeatureCollection", features: features.map((one) => this.#feature(one)) });
   }
 
   update(layer: LayerName, changed: Feature[], removed: string[]): void {
@@ -93,16 +101,20 @@ class MapLibreView implements MapView {
     }
     // A feature that is added under an id replaces the one that has it.
     void source.updateData({ add: changed.map((one) => this.#feature(one)), remove: removed });
-    for (const id of removed) this.maplibre.removeFeatureState({ source: layer, id });
+    for (const id of removed) {
+      if (this.#stated.remove(layer, id)) this.maplibre.removeFeatureState({ source: layer, id });
+    }
   }
 
   setState(layer: LayerName, id: string, state: FeatureState): void {
     if (this.isDestroyed) return;
+    this.#stated.add(layer, id);
     this.maplibre.setFeatureState(this.#target(layer, id), { ...state });
   }
 
   clearState(layer: LayerName): void {
     if (this.isDestroyed) return;
+    this.#stated.clear(layer);
     const { source, sourceLayer } = this.#target(layer, "");
     this.maplibre.removeFeatureState(sourceLayer === undefined ? { source } : { source, sourceLayer });
   }
@@ -270,9 +282,7 @@ class MapLibreView implements MapView {
     const { plain, tiles, subscriptionTiles } = this.#options;
     return [
       ...baseLayers(palette, { plain, tiles: tiles !== undefined }),
-      ...DRAWING_ORDER.flatMap((layer) =>
-        featureLayers(layer, palette, layer === "subscriptions" && subscriptionTiles ? TILE_LAYER : undefined),
-      ),
+      ...dataLayers(palette, subscriptionTiles ? TILE_LAYER : undefined),
     ];
   }
 
@@ -300,7 +310,7 @@ class MapLibreView implements MapView {
     const { x, y } = event.point;
     const found = this.maplibre.queryRenderedFeatures(
       [[x - slack, y - slack], [x + slack, y + slack]],
-      { layers: DRAWING_ORDER.flatMap((layer) => (["fill", "line", "point"] as const).map((s) => layerId(layer, s))) },
+      { layers: QUERIED_LAYERS },
     ); // prettier-ignore
     const hits = new Map<string, Hit>();
     for (const { source, id } of found) {
@@ -321,8 +331,8 @@ class MapLibreView implements MapView {
   #tellHover(hit: Hit | null, at: Position | null): void {
     const before = this.#hovered;
     if (before?.layer !== hit?.layer || before?.id !== hit?.id) {
-      if (before) this.maplibre.setFeatureState(this.#target(before.layer, before.id), { hover: false });
-      if (hit) this.maplibre.setFeatureState(this.#target(hit.layer, hit.id), { hover: true });
+      if (before) this.setState(before.layer, before.id, { hover: false });
+      if (hit) this.setState(hit.layer, hit.id, { hover: true });
       this.#hovered = hit;
       this.maplibre.getCanvas().classList.toggle("map-over-feature", hit !== null);
     }

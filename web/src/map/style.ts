@@ -39,21 +39,21 @@ const LIGHT: Palette = {
   sea: "#dce6ec",
   land: "#f8f6f1",
   border: "#cfc8bb",
-  place: "#6a6f76",
+  place: "#5f6670",
   halo: "#fdfcfa",
   grid: "#d5dae0",
   kinds: {
-    subscription: "#2463c9",
-    paused: "#8a929c",
-    tracked: "#0b7a75",
+    subscription: "#2361c5",
+    paused: "#5f6670",
+    tracked: "#0a706c",
     message: "#b3760b",
-    match: "#d2431c",
+    match: "#c53f1a",
     object: "#7040c8",
     trail: "#a58bdb",
     enter: "#1d7f3d",
     exit: "#c02b48",
-    asked: "#2463c9",
-    found: "#d2431c",
+    asked: "#2361c5",
+    found: "#c53f1a",
     shared: "#8a1fa3",
     yes: "#1d7f3d",
     no: "#c02b48",
@@ -73,7 +73,7 @@ const DARK: Palette = {
   grid: "#27323d",
   kinds: {
     subscription: "#6ea4ff",
-    paused: "#7f8994",
+    paused: "#8b95a0",
     tracked: "#4cc9bf",
     message: "#e5b34f",
     match: "#ff7d54",
@@ -97,6 +97,7 @@ export const PALETTES: Record<Theme, Palette> = { light: LIGHT, dark: DARK };
 
 /** Below first. */
 export const DRAWING_ORDER: readonly LayerName[] = [
+  "flashes",
   "subscriptions",
   "messages",
   "tracks",
@@ -108,6 +109,7 @@ export const DRAWING_ORDER: readonly LayerName[] = [
 
 const DEFAULT_KINDS: Record<LayerName, Kind> = {
   subscriptions: "subscription",
+  flashes: "subscription",
   messages: "message",
   tracks: "object",
   answer: "asked",
@@ -117,6 +119,7 @@ const DEFAULT_KINDS: Record<LayerName, Kind> = {
 };
 const FILL_OPACITY: Record<LayerName, number> = {
   subscriptions: 0.08,
+  flashes: 0.14, // and the subscription itself above it
   messages: 0.18,
   tracks: 0.15,
   answer: 0.12,
@@ -126,6 +129,7 @@ const FILL_OPACITY: Record<LayerName, number> = {
 };
 const LINE_WIDTH: Record<LayerName, number> = {
   subscriptions: 1.1,
+  flashes: 2.6,
   messages: 1.4,
   tracks: 1.6,
   answer: 2.4,
@@ -151,6 +155,7 @@ function byState(
     "case",
     is("selected"), values.selected,
     is("hit"), values.hit,
+    is("flashing"), values.hit,
     is("hover"), values.hover,
     is("dimmed"), values.dimmed,
     otherwise,
@@ -188,6 +193,7 @@ export function featureLayers(layer: LayerName, palette: Palette, sourceLayer?: 
   const [fill, width] = [FILL_OPACITY[layer], LINE_WIDTH[layer]];
   const opacity = byState({ selected: fill + 0.2, hit: fill + 0.14, hover: fill + 0.1, dimmed: fill / 4 }, fill);
   const source = !isTiled ? { source: layer } : { source: layer, "source-layer": sourceLayer };
+  const labelStrength = byState({ selected: 1, hit: 1, hover: 1, dimmed: 0.2 }, 1);
   const strength = byState({ selected: 1, hit: 1, hover: 1, dimmed: 0.2 }, layer === "subscriptions" ? 0.75 : 0.95);
   return [
     {
@@ -247,9 +253,15 @@ export function featureLayers(layer: LayerName, palette: Palette, sourceLayer?: 
         "text-radial-offset": 0.7,
         "text-optional": true,
       },
-      paint: { "text-color": colour, "text-halo-color": palette.halo, "text-halo-width": 1.6, "text-opacity": strength },
+      paint: { "text-color": colour, "text-halo-color": palette.halo, "text-halo-width": 1.6, "text-opacity": labelStrength },
     },
   ];
+}
+
+/** The layers of all features, names above all shapes; `tiles` is the layer of the server's tiles, if there are any. */
+export function dataLayers(palette: Palette, tiles?: string): LayerSpecification[] {
+  const layers = DRAWING_ORDER.flatMap((layer) => featureLayers(layer, palette, layer === "subscriptions" ? tiles : undefined));
+  return [...layers.filter(({ type }) => type !== "symbol"), ...layers.filter(({ type }) => type === "symbol")];
 }
 
 /** Background, land, borders and places; a grid if coordinates are plain; the user's own tiles. */
@@ -314,7 +326,6 @@ function placeLayer(palette: Palette): LayerSpecification {
       "text-color": palette.place,
       "text-halo-color": palette.halo,
       "text-halo-width": 1.2,
-      "text-opacity": ["case", ["<", ["get", "rank"], 3], 0.75, 1],
     },
   };
 }

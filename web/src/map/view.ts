@@ -4,7 +4,7 @@ import type { Plane } from "../api/types.ts";
 
 export type { Plane } from "../api/types.ts";
 
-export const LAYERS = ["subscriptions", "messages", "tracks", "answer", "relation", "draft", "brokers"] as const;
+export const LAYERS = ["subscriptions", "flashes", "messages", "tracks", "answer", "relation", "draft", "brokers"] as const;
 export type LayerName = (typeof LAYERS)[number];
 export type Theme = "light" | "dark";
 
@@ -22,7 +22,9 @@ export interface Feature {
 export interface FeatureState {
   selected?: boolean;
   hit?: boolean;
+  flashing?: boolean;
   dimmed?: boolean;
+  hover?: boolean;
 }
 
 export interface Hit {

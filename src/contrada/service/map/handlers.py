@@ -42,7 +42,6 @@ from contrada.service.reading_again import attributes_of
 from contrada.service.store.message_store import StoreChange, StoredMessage
 from contrada.service.views import SubscriptionView
 
-TILES_FROM = 20_000  # subscriptions; pages of more would take a page too long
 PAGE, LAST, HOUR = 200, 20, 3_600_000
 TILE_KIND = b"application/vnd.mapbox-vector-tile"
 MOST_PAIRS = 20_000  # of objects and subscriptions in a group that is listed: the engine does nothing else meanwhile
@@ -86,7 +85,7 @@ async def get_settings(call: Call) -> Reply:
             scopes,
             sorted(() if viewer is None else viewer.shows),
             count,
-            TILES_FROM,
+            asked.tiles_from,
             tracks,
             1 if service is None or viewer is None else service.oldest,
             0 if service is None or viewer is None else service.newest,
@@ -117,7 +116,9 @@ async def get_map_subscription(call: Call) -> Reply:
     lag: int | None = None
     if viewer.shows_subscribers:
         try:
-            lag = (await call.service.subscriber(call.tenant, definition.subscriber, LAG_PAGES)).lag
+            behind = (await call.service.subscriber(call.tenant, definition.subscriber, LAG_PAGES)).lag
+            # The subscriber may be behind since before there was this subscription.
+            lag = min(behind, max(call.service.newest + 1 - definition.applies_from, 0))
         except UnknownKeyError:  # it has gone since
             lag = None
 

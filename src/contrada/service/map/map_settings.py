@@ -24,6 +24,13 @@ class MapSettings(Section, frozen=True):
     attribution: Annotated[
         str, Meta(max_length=1_000, description="text on the map that credits the source of these tiles")
     ] = ""
+    tiles_from: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="number of subscriptions past which the page gets vector tiles in place of their shapes",
+        ),
+    ] = 20_000
     coordinates: Annotated[
         Literal["auto", "degrees", "plain"],
         Meta(description="longitude and latitude, or plain numbers on a grid; auto: plain if some cannot be degrees"),
