@@ -1,8 +1,8 @@
 """The two forms of the constraint R-tree of [SPATIAL]: the paper's, which grows by single inserts, and the packed one.
 
 As in section 5 of the paper, every constraint has one of the eight operators at random. Both trees are compiled and
-take a ready-made region to sorted rows, on one thread. `contrada experiment run spatial-figure-4a` compares them with scans,
-with Algorithm 1 and with CGAL.
+take a ready-made region to sorted rows, on one thread. `contrada experiment run spatial-figure-4a` compares them with
+scans, with Algorithm 1 and with CGAL.
 """
 
 from __future__ import annotations
