@@ -169,6 +169,8 @@ def test_sets_of_the_paper_that_are_not_there_are_skipped_with_a_message(tmp_pat
     assert [row["how"] for row in running.run(both, warn=told.append)] == ["mine"]
     assert len(told) == 1
     assert "paper.parquet" in told[0]
+    wider = Choice(OWN, OWN.grid(changes={"how": ("mine", "paper"), "x": (5,)}), (1,), tmp_path / "out", tmp_path)
+    assert [row["how"] for row in running.run(wider)] == ["mine"], "whatever the other parameters are"
     for data in (tmp_path, None):
         with pytest.raises(ExperimentError, match=r"needs region sets \(paper\.parquet\)"):
             running.run(Choice(OWN, OWN.grid(), (1,), tmp_path / "out", data))

@@ -153,13 +153,13 @@ class Exhibit:
 
     def settings(self, grid: Grid) -> list[Setting]:
         """Return the settings of a grid: all combinations of the values, or those of the plan."""
-        if self.plan is not None:
-            return self.plan(grid)
         runs = 1
         for values in grid.values():
             runs *= len(values)
         if runs > MAX_RUNS:
             raise ExperimentError(f"{self.name}: {runs:,} combinations are more than {MAX_RUNS:,}; set fewer values")
+        if self.plan is not None:
+            return self.plan(grid)
         return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
     def is_printed(self, setting: Mapping[str, Any]) -> bool:
@@ -168,10 +168,10 @@ class Exhibit:
             setting[name] in parameter.values for name, parameter in self.parameters.items() if parameter.is_printed
         )
 
-    def is_default(self, setting: Mapping[str, Any]) -> bool:
-        """Return True if every parameter of a setting has one of its default values."""
-        defaults = ((name, (*one.values, *(one.quick or ()))) for name, one in self.parameters.items())
-        return all(setting[name] in values for name, values in defaults if name in setting)
+    def default_files(self) -> set[str | None]:
+        """Return the files of regions that the default settings read."""
+        grids = (self.grid(), self.grid(quick=True))
+        return {self.measurement.file_of(setting) for grid in grids for setting in self.settings(grid)}
 
     def beside(self, row: Row) -> Mapping[str, float]:
         """Return the paper's values for a row; none unless the row has the paper's parameters."""

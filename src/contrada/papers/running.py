@@ -52,13 +52,14 @@ class Choice:
     def absent(self) -> list[str]:
         """Return the names of files of regions that settings need and the directory does not have.
 
-        Raise ExperimentError for a file of a set that is not the paper's: it was asked for.
+        Raise ExperimentError for a file that no default setting reads: it was asked for.
         """
         names = {}
+        defaults = self.exhibit.default_files()
         for setting in self.settings():
             path = self.path_of(setting)
             if path is not None and not path.is_file():
-                if self.data is not None and not self.exhibit.is_default(setting):
+                if self.data is not None and path.name not in defaults:
                     raise ExperimentError(f"{self.exhibit.name}: there is no {path}")
                 names[path.name] = True
         return list(names)
