@@ -1,8 +1,8 @@
-"""Figure 4a of [SPATIAL] and the two forms of the constraint R-tree: scans, the paper's tree, the packed tree.
+"""The two forms of the constraint R-tree of [SPATIAL]: the paper's, which grows by single inserts, and the packed one.
 
-All contenders are compiled and take a ready-made region to sorted rows, on one thread. As in section 5 of the paper,
-every constraint has one of the eight operators at random; Algorithm 1 is `relate_sampled` with its halo, at the paper's
-densities: 2,000 points per half-length of the synthetic universe, 10,000 of the real one.
+As in section 5 of the paper, every constraint has one of the eight operators at random. Both trees are compiled and
+take a ready-made region to sorted rows, on one thread. `contrada experiment run spatial-figure-4a` compares them with
+scans, with Algorithm 1 and with CGAL.
 """
 
 from __future__ import annotations
@@ -18,31 +18,25 @@ import pyarrow as pa
 import contrada as ct
 from benchmarks.answers import ask_plan, count_differences, table_of
 from benchmarks.polygons import KINDS, PolygonSet, large_messages, read_sets, synthetic_set
-from benchmarks.relate.scans import density
 from benchmarks.report import Report, Row
 from benchmarks.timing import Timed, measured, take_turns
 from contrada.index.packed import PackedTree
 from contrada.papers.spatial import drawn_regions as synthetic
 from contrada.papers.spatial.crtree import CRTree, Split
-from contrada.papers.spatial.measuring import rows_in, scan_boxes_first
-from contrada.papers.spatial.sampled import relate_sampled
 
-FIGURE = "Figure 4a: scans and trees, random operators (time per message)"
 FORMS = "Two forms of the constraint R-tree, random operators"
-PACKED, EXACT, BOXES_FIRST = "packed tree", "exact scan", "exact scan, boxes (Table 2) first"
-SAMPLED, PAPER, PAPER_EXACT = "Algorithm 1, scan", "CR-tree with Algorithm 1", "CR-tree with the exact relation"
+PACKED = "packed tree"
 SYNTHETIC, REAL = "synthetic", "Rhône-Alpes"
 Match = Callable[[ct.Region], npt.NDArray[np.integer]]
 
 
 class Workload(NamedTuple):
-    """Constraints, row k with masks[k] against region k, in random order; messages; and a density for Algorithm 1."""
+    """Constraints, row k with masks[k] against region k, in random order; and messages."""
 
     polygons: PolygonSet
     column: ct.RegionArray
     masks: npt.NDArray[np.uint8]
     messages: list[ct.Region]
-    density: float
 
     def __str__(self) -> str:
         return f"{self.polygons.name}, N = {len(self.column):,}"
@@ -53,15 +47,10 @@ class Workload(NamedTuple):
 
 
 def run(report: Report) -> Iterator[Row]:
-    """Measure the figure on synthetic regions and on a real set, then both forms in detail on the whole of each."""
+    """Measure both forms on synthetic regions and on a real set."""
     count = 3 if report.quick else 6
     workloads = [synthetic_workload(report, count)]
     workloads += [real_workload(real, report, count) for real in read_sets(report, (REAL,), 1)]
-    for workload in workloads:
-        whole = len(workload.column)
-        sizes = [1_000, 2_000] if report.quick else [1_000, 2_500, 5_000, 10_000, whole]
-        for size in dict.fromkeys(sizes):
-            yield from figure(workload.first(size), 1 if report.quick else 3)
     for workload in workloads:
         yield from forms(workload.first(2_000) if report.quick else workload, 2 if report.quick else 7)
 
@@ -69,40 +58,23 @@ def run(report: Report) -> Iterator[Row]:
 def synthetic_workload(report: Report, count: int) -> Workload:
     """Return the paper's worst case: constraints and messages from the same generator."""
     messages = list(synthetic.paper_regions(np.random.default_rng((report.seed, 1)), count))
-    return shuffled(synthetic_set(report.seed), messages, 2_000, synthetic.UNIVERSE, report.seed)
+    return shuffled(synthetic_set(report.seed), messages, report.seed)
 
 
 def real_workload(polygons: PolygonSet, report: Report, count: int) -> Workload:
-    """Return polygons without holes, for which Algorithm 1 is defined; messages of all kinds."""
+    """Return polygons without holes, as the paper has them; messages of all kinds."""
     simple = ct.RegionArray.from_wkb(polygons.wkb).is_simple
     chosen = polygons.take(np.flatnonzero(simple))
     messages = [wkb for kind in KINDS for wkb in large_messages(polygons, kind, count // len(KINDS), report.seed)]
-    return shuffled(chosen, [ct.Region.from_wkb(wkb) for wkb in messages], 10_000, polygons.universe, report.seed)
+    return shuffled(chosen, [ct.Region.from_wkb(wkb) for wkb in messages], report.seed)
 
 
-def shuffled(
-    polygons: PolygonSet, messages: list[ct.Region], per_half_length: int, universe: synthetic.Box, seed: int
-) -> Workload:
+def shuffled(polygons: PolygonSet, messages: list[ct.Region], seed: int) -> Workload:
     """Return the polygons in random order, so that the first ones are a sample and trees grow by chance."""
     order = np.random.default_rng(seed).permutation(len(polygons.shapes))
     column = ct.RegionArray.from_wkb(polygons.wkb.take(pa.array(order)))
     masks = (1 << polygons.operators[order]).astype(np.uint8)
-    return Workload(polygons, column, masks, messages, density(per_half_length, universe))
-
-
-def figure(workload: Workload, repeats: int) -> Iterator[Row]:
-    """Measure every contender for one number of constraints; answers are compared with the packed tree's."""
-    column, masks, density = workload.column, workload.masks, workload.density
-    tree, packed = paper_tree(workload, "quadratic"), packed_tree(workload)
-    contenders: dict[str, Match] = {
-        PACKED: packed.match,
-        EXACT: lambda message: rows_in(masks, ct.relate(message, column, threads=1)),
-        BOXES_FIRST: partial(scan_boxes_first, column, masks),
-        SAMPLED: lambda message: rows_in(masks, relate_sampled(message, column, density)),
-        PAPER: partial(tree.match, density=density),
-        PAPER_EXACT: tree.match,
-    }
-    yield from compared(FIGURE, str(workload), workload, contenders, repeats)
+    return Workload(polygons, column, masks, messages)
 
 
 def compared(section: str, work: str, workload: Workload, contenders: dict[str, Match], repeats: int) -> Iterator[Row]:

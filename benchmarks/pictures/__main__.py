@@ -2,7 +2,7 @@
 
     python -m benchmarks.pictures
 
-Those of speed show what is in build/bench/relate.json, match.json and simplify.json. `make pictures` takes screenshots
+Those of speed show what is in build/bench/relate.json and match.json. `make pictures` takes screenshots
 of a report and of the live map, `python -m benchmarks.pictures.notebooks` those of notebooks.
 docs/images/message_flow.svg is drawn by hand.
 """
@@ -18,18 +18,14 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from benchmarks.command import command, result_of
-from benchmarks.match.paper import FIGURE
 from benchmarks.pictures import speed
 from benchmarks.pictures.drawings import draw_graphs, draw_relations
 from benchmarks.report import ROOT
-from benchmarks.simplify import report as simplify
 
 IMAGES = ROOT / "docs" / "images"
 SPEED = {
     "relate_speed.png": ("relate", "One message", speed.draw_scans),
     "match_speed.png": ("match", "Random operators", speed.draw_match),
-    "match_paper.png": ("match", FIGURE, speed.draw_figure_4a),
-    "figure4b.png": ("simplify", simplify.FIGURE, speed.draw_figure_4b),
 }
 
 

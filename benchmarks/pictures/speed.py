@@ -1,4 +1,4 @@
-"""Charts of what was measured: scans of one message, matching by the number of subscriptions, figures 4a and 4b."""
+"""Charts of what was measured: scans of one message, matching by the number of subscriptions."""
 
 import re
 from collections.abc import Hashable, Mapping
@@ -9,20 +9,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from benchmarks.match.paper import EXACT, FIGURE, PACKED, PAPER, PAPER_EXACT, REAL, SAMPLED, SYNTHETIC
 from benchmarks.match.scale import GROWTH
-from benchmarks.polygons import FILES, KINDS
+from benchmarks.polygons import FILES
 from benchmarks.report import duration
-from benchmarks.simplify import report as simplify
 
 INK, GREY, PALE, LINE = "#1f2933", "#52606d", "#9aa5b1", "#e4e7eb"
 FIRST, SECOND = "#1f77b4", "#e8702a"
 Rows = list[dict[str, Any]]
 Series = dict[Hashable, dict[int, float]]  # seconds by number, for each line
-LEGEND: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.055, 1.0), "frameon": False, "fontsize": 9.5}
 MESSAGES = {
     "message of 20 points": "message of\n20 points",
     "message of kind A": "A: round,\n6 to 10 points",
@@ -36,26 +32,6 @@ SCANS = {
     "relate_sampled (Algorithm 1, no halo)": ("Algorithm 1 (2011), compiled: approximate", SECOND),
 }
 ENGINES = {"Contrada": (FIRST, "o"), "Shapely": (GREY, "s"), "DuckDB spatial": (SECOND, "D"), "PostGIS": (PALE, "^")}
-FORMS = {
-    SAMPLED: {"label": "Algorithm 1, one constraint after another", "color": SECOND, "marker": "s"},
-    PAPER: {"label": "the paper's CR-tree with Algorithm 1", "color": SECOND, "marker": "o", "ls": ":"},
-    EXACT: {"label": "exact relation, one constraint after another", "color": GREY, "marker": "s"},
-    PAPER_EXACT: {"label": "the paper's CR-tree with the exact relation", "color": FIRST, "marker": "o", "ls": ":"},
-    PACKED: {"label": "packed tree", "color": FIRST, "marker": "D"},
-}
-TIMES_ALGORITHM_1 = 6  # section 5.1: CGAL's exact polygon intersection takes about six times as long
-TABLE_3 = {SAMPLED: 0, PAPER: 1}  # the columns of scenario 1 in Table 3
-TABLE_3_POLYGONS = 17_048  # natural features in Rhône-Alpes
-NOTE_4A = (
-    "Pale: what [SPATIAL] prints, measured on an Intel i5. Left, CGAL's exact test takes about six times as long as "
-    "Algorithm 1 (drawn: 6 times ours).\nRight, the means of Table 3 for 17,048 polygons. "
-    "The paper's text gives no numbers for the curves of its figure 4a."
-)
-NOTE_4B = "The paper's text gives no numbers for the curves of its figure 4b."
-PREDICATES = {5: (FIRST, "o"), 15: (SECOND, "s"), 25: ("#2a9d5c", "^")}
-MATCHERS = {simplify.TABLE: "ForwardingTable", simplify.COUNTING: "Counting matcher"}
-# Regions from the generator of the constraints, as in section 5.1.
-WORK_4B = re.compile(r"(\d+) predicates, N = ([\d,]+), 20 points,")
 
 
 def draw_scans(result: dict[str, Any]) -> Figure:
@@ -124,71 +100,6 @@ def growth(rows: Rows) -> Series:
     return {name: {number(row["work"][4:]): row[side] for row in found} for name, side in sides.items()}
 
 
-def draw_figure_4a(result: dict[str, Any]) -> Figure:
-    """Draw synthetic regions to the left, a real set to the right: N against milliseconds, logarithmic upwards."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 6.2), sharey=True, facecolor="white")
-    drawn = {
-        left: (SYNTHETIC, "Synthetic regions, each at least 10 % of the universe"),
-        right: (REAL, "Rhône-Alpes, messages of 1 to 25 %"),
-    }
-    for axes, (name, title) in drawn.items():
-        series = forms(result["rows"], name)
-        draw_lines(axes, series, FORMS, title, yscale="log", xlabel="constraints (N)", xlim=(0, None))
-    sampled = sorted(forms(result["rows"], SYNTHETIC)[SAMPLED].items())
-    cgal = [(size, TIMES_ALGORITHM_1 * seconds * 1e3) for size, seconds in sampled]
-    left.plot(*zip(*cgal, strict=True), color=PALE, linestyle="--", linewidth=1.5)
-    note = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": GREY}
-    left.annotate("CGAL, by the paper's ratio", cgal[-1], (0, 7), **note)
-    for name, column in TABLE_3.items():
-        point = TABLE_3_POLYGONS, fmean(simplify.TABLE_3[REAL, kind][column] for kind in KINDS)
-        right.plot(*point, marker=FORMS[name]["marker"], markersize=9, color=PALE, fillstyle="none")
-        right.annotate(f"Table 3: {point[1]:,.0f} ms", point, (8, -18), **note)
-    right.set_xlim(0, 1.08 * TABLE_3_POLYGONS)
-    left.set_ylim(None, 5_000)
-    left.set_ylabel("milliseconds per message (logarithmic)")
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, ncols=2, **LEGEND)
-    return finished(figure, result, ", one thread", NOTE_4A, left=0.068, top=0.815, bottom=0.155, wspace=0.06)
-
-
-def forms(rows: Rows, name: str) -> Series:
-    """Return seconds by N for every contender on one set; empty where it was not measured."""
-    found: Series = {contender: {} for contender in FORMS}
-    for row in rows:
-        if row["section"] == FIGURE and row["work"].startswith(f"{name}, N = "):
-            size = number(row["work"].split(" = ")[1])
-            found[PACKED][size] = row["ours"]
-            found.setdefault(row["against"], {})[size] = row["theirs"]
-    return found
-
-
-def draw_figure_4b(result: dict[str, Any]) -> Figure:
-    """Draw the table to the left, the counting matcher to the right: N against milliseconds, on one scale."""
-    figure, both = plt.subplots(1, 2, figsize=(11, 5.4), sharey=True, facecolor="white")
-    styles = {
-        (count, side): {"color": colour, "marker": marker, "linestyle": line}
-        for count, (colour, marker) in PREDICATES.items()
-        for side, line in (("theirs", "-"), ("ours", "--"))
-    }
-    for axes, (matcher, title) in zip(both, MATCHERS.items(), strict=True):
-        series: Series = {}
-        for row in result["rows"]:
-            work = WORK_4B.match(row["work"])
-            if row["section"] == simplify.FIGURE and row["against"] == matcher and work:
-                for side in ("theirs", "ours"):
-                    series.setdefault((int(work[1]), side), {})[number(work[2])] = row[side]
-        draw_lines(axes, series, styles, title, xlabel="constraints (N), two in a filter", xlim=(0, None))
-    both[0].set(ylabel="milliseconds per message", ylim=(0, None))
-    keys = [
-        Line2D([], [], color=colour, marker=marker, linewidth=2, label=f"{count} predicates")
-        for count, (colour, marker) in PREDICATES.items()
-    ]
-    keys += [Line2D([], [], color=GREY, linewidth=2, label="as they are")]
-    keys += [Line2D([], [], color=GREY, linewidth=2, linestyle="--", label="simplified")]
-    figure.legend(handles=keys, ncols=5, **LEGEND)
-    return finished(figure, result, ", one thread", NOTE_4B, left=0.068, top=0.86, bottom=0.135, wspace=0.06)
-
-
 def number(text: str) -> int:
     """Return a number that is written with commas."""
     return int(text.replace(",", ""))
@@ -214,10 +125,9 @@ def clean(axes: Axes, title: str, **style: Any) -> None:
     axes.set_title(title, **{"loc": "left", "fontsize": 12, "color": INK, **style})
 
 
-def finished(figure: Figure, result: dict[str, Any], machine: str, note: str = "", **margins: float) -> Figure:
+def finished(figure: Figure, result: dict[str, Any], machine: str, **margins: float) -> Figure:
     """Say below the picture where its numbers come from, and return it with these margins."""
     text = f"{result['machine']['cpu']}{machine}" + (" (quick run)" if result["quick"] else "")
     figure.text(0.985, 0.015, text, ha="right", fontsize=8, color=GREY)
-    figure.text(0.068, 0.015, note, fontsize=8, color=GREY)
     figure.subplots_adjust(**{"right": 0.985, **margins})
     return figure

@@ -7,9 +7,13 @@ from contrada.errors import CoveringError
 from contrada.papers.cover import exhibits as cover
 from contrada.papers.cover.commands import Draw, rectangle_commands
 from contrada.papers.cover.measuring import measure_counts
+from contrada.papers.exhibit import ExperimentError, parse_changes
 from contrada.papers.registry import EXHIBITS
 
-SETTING = {"commands": 6000, "attributes": 5, "p": 0.4, "k": 1, "draw": "ends", "index": "k-d tree", "buckets": 16}
+SETTING = {
+    "commands": 6000, "attributes": 5, "p": 0.4, "k": 1, "draw": "ends", "index": "k-d tree", "buckets": 16,
+    "underflow": 0.3125,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +78,14 @@ def test_draws_differ_in_the_law_of_lengths():
     assert shares["ends"] == pytest.approx(1 / 3, abs=0.01)
     assert shares["length"] == pytest.approx(1 / 2, abs=0.01)
     assert shares["start"] == pytest.approx(1 / 4, abs=0.01)
+
+
+def test_buckets_are_merged_below_the_underflow_limit():
+    never, early = (measure_counts(SETTING | {"underflow": share}, 1) for share in (0.0, 0.5))
+    assert never["nv"] > early["nv"], "buckets that shrink are never merged"
+    assert never["forwarded"] == early["forwarded"]
+    with pytest.raises(ExperimentError, match="from 0 to 1"):
+        parse_changes(EXHIBITS["cover-table-1"], ["underflow=1.5"])
 
 
 @pytest.mark.parametrize("text", ["", "ends:", "ends:0", "ends:x", "middle", "length:1.5", f"ends:{'9' * 400}"])

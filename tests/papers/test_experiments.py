@@ -3,6 +3,8 @@
 import csv
 import json
 import shlex
+import subprocess
+from dataclasses import replace
 from functools import partial
 
 import pyarrow.parquet as pq
@@ -24,6 +26,7 @@ from contrada.papers.exhibit import (
     parse_changes,
     parse_seeds,
 )  # fmt: skip
+from contrada.papers.provenance import commit, provenance
 from contrada.papers.registry import EXHIBITS, find_exhibits
 from contrada.papers.running import Choice
 from contrada.papers.showing import findings, markdown
@@ -53,7 +56,7 @@ SQUARES = Exhibit(
 @pytest.fixture(autouse=True)
 def nothing_measured(monkeypatch):
     measured.clear()
-    monkeypatch.setattr(running, "find_spec", lambda name: None)  # in this process, whatever the number of seeds
+    monkeypatch.setattr(running, "is_spark_there", lambda: False)  # in this process, however many runs
 
 
 def choice(folder, seeds=(1, 2), **changes):
@@ -84,7 +87,22 @@ def test_an_interrupted_sweep_resumes(tmp_path):
 
 def test_rows_say_where_they_were_measured_in_every_format(tmp_path):
     row = running.run(choice(tmp_path, seeds=(7,)))[0]
-    assert {"commit", "version", "python", "numpy", "numba", "cpu", "cores", "system", "seed", "x", "how"} <= row.keys()
+    assert {
+        "commit",
+        "version",
+        "python",
+        "numpy",
+        "numba",
+        "shapely",
+        "geos",
+        "pyspark",
+        "cpu",
+        "cores",
+        "system",
+        "seed",
+        "x",
+        "how",
+    } <= row.keys()
     table = pq.read_table(tmp_path / "squares.parquet")
     assert table["y"].to_pylist() == [8, 11, 16]
     assert json.loads(table.schema.metadata[b"parameters"]) == {"x": [1, 2, 3], "how": ["slow"]}
@@ -121,6 +139,87 @@ def test_pictures_come_from_rows_alone(tmp_path):
     assert len(measured) == count
     again = draw(SQUARES, rows, tmp_path / "again")[1].read_text()
     assert text.count("<path") == again.count("<path")
+
+
+OWN = replace(
+    SQUARES, name="own", measurement=Measurement("own", square, file_of=lambda setting: setting["how"] + ".parquet"),
+    parameters=SQUARES.parameters | {"how": SweepParameter("set", ("paper",), is_printed=False)},
+)  # fmt: skip
+
+
+def test_a_file_that_was_replaced_is_measured_again(tmp_path):
+    own = Choice(OWN, OWN.grid(changes={"how": ("mine",), "x": (1,)}), (1,), tmp_path / "out", tmp_path)
+    (tmp_path / "mine.parquet").write_text("first")
+    first = running.run(own)
+    assert running.run(own) == first
+    (tmp_path / "mine.parquet").write_text("second")
+    second = running.run(own)
+    assert len(measured) == 2
+    assert len(second) == 1
+    assert second[0]["data"] != first[0]["data"]
+    (tmp_path / "mine.parquet").write_text("first")
+    assert running.run(own) == first
+    assert len(measured) == 2
+
+
+def test_sets_of_the_paper_that_are_not_there_are_skipped_with_a_message(tmp_path):
+    (tmp_path / "mine.parquet").write_text("squares")
+    both = Choice(OWN, OWN.grid(changes={"how": ("mine", "paper"), "x": (1,)}), (1,), tmp_path / "out", tmp_path)
+    told = []
+    assert [row["how"] for row in running.run(both, warn=told.append)] == ["mine"]
+    assert len(told) == 1
+    assert "paper.parquet" in told[0]
+    wider = Choice(OWN, OWN.grid(changes={"how": ("mine", "paper"), "x": (5,)}), (1,), tmp_path / "out", tmp_path)
+    assert [row["how"] for row in running.run(wider)] == ["mine"], "whatever the other parameters are"
+    for data in (tmp_path, None):
+        with pytest.raises(ExperimentError, match=r"needs region sets \(paper\.parquet\)"):
+            running.run(Choice(OWN, OWN.grid(), (1,), tmp_path / "out", data))
+    with pytest.raises(ExperimentError, match=r"there is no .*yours\.parquet"):
+        running.run(Choice(OWN, OWN.grid(changes={"how": ("yours",)}), (1,), tmp_path / "out", tmp_path))
+
+
+def test_rows_of_other_commits_are_told_and_measured_again_if_asked_for(tmp_path, monkeypatch):
+    told = []
+    here = provenance() | {"commit": "0123456789ab"}
+    monkeypatch.setattr("contrada.papers.running.provenance", lambda: here | {"commit": "ba9876543210"})
+    running.run(choice(tmp_path), warn=told.append)
+    monkeypatch.setattr("contrada.papers.running.provenance", lambda: here)
+    monkeypatch.setattr("contrada.papers.provenance.provenance", lambda: here)
+    rows = running.run(choice(tmp_path, x=(1, 2, 3, 4)), warn=told.append)
+    assert len(measured) == 8
+    assert told == ["squares: 6 of 6 rows were measured earlier, by sources of ba9876543210; "
+                    "run with --again to measure them again"]  # fmt: skip
+    assert {row["commit"] for row in rows} == {"0123456789ab", "ba9876543210"}
+    again = replace(choice(tmp_path), is_again=True)
+    assert {row["commit"] for row in running.run(again, warn=told.append)} == {"0123456789ab"}
+    assert len(measured) == 14
+    assert len(told) == 1
+
+
+def test_commits_of_changed_sources_are_marked(tmp_path):
+    def git(*words):
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True)
+
+    assert commit(tmp_path) == "unknown", "no repository"
+    git("init")
+    (tmp_path / "__init__.py").write_text("")
+    assert commit(tmp_path) == "unknown", "a repository that does not track the sources"
+    git("add", ".")
+    git("commit", "-m", "first")
+    clean = commit(tmp_path)
+    assert len(clean) == 12
+    (tmp_path / "__init__.py").write_text("1")
+    assert commit(tmp_path) == f"{clean}-changed"
+
+
+def test_spark_is_used_for_many_runs_that_are_not_timed(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "is_spark_there", lambda: True)
+    one = choice(tmp_path, seeds=(1,))
+    assert [running.wants_spark(one, runs) for runs in (1, 24, 25)] == [False, False, True]
+    assert [running.wants_spark(replace(one, master="local[2]"), runs) for runs in (1, 2)] == [False, True]
+    timed = replace(SQUARES, measurement=replace(SQUARES.measurement, is_timed=True))
+    assert not running.wants_spark(replace(one, exhibit=timed, master="local[2]"), 100)
 
 
 @pytest.mark.parametrize("text", [

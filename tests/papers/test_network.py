@@ -4,19 +4,27 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import contrada as ct
 from console import contrada
 from contrada.broker.simulation.topologies import balanced_tree
 from contrada.errors import BrokerError, FormatError
 from contrada.geometry import RelationSet, relate
 from contrada.matching.table import ForwardingTable
 from contrada.papers import row_file
+from contrada.papers.cover.link import measure_link
+from contrada.papers.exhibit import ExperimentError, parse_changes
 from contrada.papers.network import region_sets, sweeps
 from contrada.papers.network.plan import NetworkSetting, plan_of
 from contrada.papers.network.run import MODES, Run, measure, parents_from
 from contrada.papers.network.workload import RECTANGLES, WORKLOADS, workload_of
+from contrada.papers.registry import EXHIBITS
+from contrada.papers.running import Choice, run
 
+GRID = EXHIBITS["network-grid"]
 MADE_UP = [*RECTANGLES, "parcels 25:75", "parcels 10:90"]
 SMALL = NetworkSetting("parcels 25:75", "covering", brokers=7, subscriptions=120, messages=40)
 
@@ -58,15 +66,44 @@ def test_contained_filters_lie_within_a_wide_one(share, free):
         )
 
 
+def test_workloads_come_from_files_of_ones_own(tmp_path):
+    squares = [ct.Region.box(x, y, x + 0.7, y + 0.7).to_wkb() for x in range(8) for y in range(8)]
+    pq.write_table(pa.table({"geometry": pa.array(squares, pa.binary())}), tmp_path / "my set.parquet")
+    changes = parse_changes(GRID, ["workload=my set,my set 25:75", "mode=flooding,covering", "brokers=3",
+                                   "subscriptions=60", "messages=20", "topology=star"])  # fmt: skip
+    rows = run(Choice(GRID, GRID.grid(changes=changes), (1,), tmp_path / "out", tmp_path))
+    control = {(row["workload"], row["mode"]): row["control"] for row in rows}
+    assert control["my set", "flooding"] == control["my set 25:75", "flooding"] == 2 * (60 + 12)
+    assert control["my set 25:75", "covering"] < control["my set", "covering"]
+    assert len({row["data"] for row in rows} - {None}) == 1
+    link = measure_link({"workload": "my set 25:75", "subscriptions": 60, "mode": "covering"}, 1, tmp_path)
+    assert link["control"] < 72
+    with pytest.raises(ExperimentError, match=r"there is no .*other\.parquet"):
+        run(Choice(GRID, GRID.grid(changes=changes | {"workload": ("other",)}), (1,), tmp_path / "out", tmp_path))
+
+
+@pytest.mark.parametrize("text", ["workload=a/b", "workload=London 3:97", "mode=gossip", "topology=ring", "brokers=0"])
+def test_parameters_of_networks_that_do_not_fit_are_refused(text):
+    with pytest.raises(ExperimentError, match="--set"):
+        parse_changes(GRID, [text])
+
+
+def test_the_overlay_takes_rectangles_alone(tmp_path):
+    changes = {"mode": ("peers: brokers",), "brokers": (3,)}
+    with pytest.raises(ExperimentError, match="rectangles alone"):
+        run(Choice(GRID, GRID.grid(changes=changes), (1,), tmp_path))
+
+
 def test_unknown_workloads_and_sets_that_are_not_there_are_told(tmp_path):
-    with pytest.raises(FormatError, match="unknown workload 'squares'"):
+    with pytest.raises(FormatError, match="squares: no directory"):
         workload_of("squares", 1, 1, 1, None)
     with pytest.raises(FormatError, match="London: no directory"):
         workload_of("London", 1, 1, 1, None)
     (tmp_path / region_sets.FILES["London"]).write_text("rubbish")
     with pytest.raises(FormatError, match="paper_london"):
         workload_of("London", 1, 1, 1, tmp_path)
-    there = {each.workload for each in sweeps.FULL.settings(1, tmp_path)}
+    full = Choice(EXHIBITS["network"], EXHIBITS["network"].grid(), (1,), tmp_path / "out", tmp_path)
+    there = {setting["workload"] for setting, _ in full.runs().values()}
     assert there == {name for name in WORKLOADS if name in MADE_UP or name.startswith("London")}
 
 
@@ -112,7 +149,7 @@ def test_rows_of_a_quick_run(quick):
     printed, _ = quick
     rows = printed["rows"]
     by_setting = {sweeps.setting_of(row): row for row in rows}
-    assert {replace(setting, seed=1) for setting in sweeps.QUICK.settings(1, None)} == set(by_setting)
+    assert {replace(setting, seed=1) for setting in sweeps.QUICK.settings(1)} == set(by_setting)
     assert all({"commit", "version", "python"} <= row.keys() for row in rows)
     for setting, row in by_setting.items():
         if setting.mode not in MODES:

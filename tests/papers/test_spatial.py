@@ -1,5 +1,7 @@
 """The exhibits of [SPATIAL]: contenders agree, Tables 1 and 2 are checked on lattice polygons, sets come from files."""
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,13 +12,16 @@ from contrada.errors import FormatError
 from contrada.geometry import RegionArray, Relation
 from contrada.papers import running
 from contrada.papers.exhibit import NotAvailableError
+from contrada.papers.network.region_sets import check_set
 from contrada.papers.registry import EXHIBITS
 from contrada.papers.running import Choice
+from contrada.papers.showing import findings, markdown
 from contrada.papers.spatial import cgal, drawn_regions, measuring
 from contrada.papers.spatial.cgal import CgalPolygons
 from contrada.papers.spatial.measuring import (
     CGAL,
     CONTENDERS,
+    COUNTING_SAMPLED,
     EXACT,
     GEOS,
     PACKED,
@@ -29,7 +34,7 @@ from contrada.papers.spatial.measuring import (
     measure_pairs,
     measure_simplification,
 )  # fmt: skip
-from contrada.papers.spatial.polygon_sets import KINDS, SYNTHETIC, check_set, messages_of, polygon_set
+from contrada.papers.spatial.polygon_sets import KINDS, SYNTHETIC, messages_of, polygon_set
 
 BOXES = tuple(drawn_regions.FRAMES)
 WORK = {"set": SYNTHETIC, "constraints": 300, "kind": "20 points", "messages": 3, "density": 2_000}
@@ -72,6 +77,7 @@ def test_cgal_answers_as_our_exact_relation_does():
         pytest.skip(str(error))
     assert row["wrong"] == 0
     assert 0 < row["matches"] < 300
+    assert row["cgal"].count(".") >= 1
     touching = RegionArray.from_shapely(shapely.box([0, 1, 0, 3], [0, 0, 0, 3], [1, 2, 2, 4], [1, 1, 2, 4]))
     assert CgalPolygons(touching).meets_interior_of(touching[0]).tolist() == [True, False, True, False]
     clockwise = RegionArray.from_shapely(shapely.from_wkt(["POLYGON ((0 0, 0 9, 9 9, 9 0, 0 0))"]))
@@ -102,6 +108,11 @@ def test_simplification_keeps_the_answers_and_drops_filters():
     assert after["filters"] < before["filters"] == 150
     table = measure_simplification(work | {"simplified": "yes", "matcher": "table"}, 1, None)
     assert table["matches"] == after["matches"]
+    fine = work | {"matcher": COUNTING_SAMPLED, "density": 40_000}
+    for word in ("no", "yes"):
+        row = measure_simplification(fine | {"simplified": word}, 1, None)
+        assert row["matches"] == pytest.approx(before["matches"], abs=0.7), "Algorithm 1 errs now and then"
+        assert row["filters"] == (before if word == "no" else after)["filters"]
 
 
 def test_a_set_of_ones_own_comes_from_a_file(own_set):
@@ -112,6 +123,33 @@ def test_a_set_of_ones_own_comes_from_a_file(own_set):
     work = {"set": "mine", "constraints": 0, "kind": "B", "messages": 2}
     gains = [measure_gain(work | {"density": density}, 1, own_set)["gain"] for density in (0, 40_000)]
     assert 0 <= gains[1] <= gains[0] < 0.1
+
+
+def test_the_bound_of_figure_5_stands_beside_a_hundred_messages_alone():
+    exhibit = EXHIBITS["spatial-figure-5"]
+    row = {"set": "London", "constraints": 0, "kind": "A", "messages": 100, "density": 10_000, "gain": 0.0, "seed": 1}
+    assert "at D = 10,000 at most 0.02 % change" in findings(exhibit, [row])
+    assert "at D = 10,000 at most 0.02 % change" not in findings(exhibit, [row | {"messages": 10}])
+
+
+def test_figure_4a_times_contenders_without_a_density_once():
+    exhibit = EXHIBITS["spatial-figure-4a"]
+    settings = exhibit.settings(exhibit.grid(changes={"constraints": (1_000,)}))
+    counts = Counter(setting["contender"] for setting in settings)
+    assert {name for name, count in counts.items() if count == 2} == {SAMPLED, PAPER_TREE}
+    times = {(CGAL, 2_000): 9.0, (SAMPLED, 2_000): 3.0, (SAMPLED, 12_000): 6.0}
+    rows = [
+        {"set": SYNTHETIC, "constraints": 1_000, "kind": "20 points", "messages": 6, "contender": name, "seed": 1,
+         "density": density, "ms": ms, "wrong": 0.0}
+        for (name, density), ms in times.items()
+    ]  # fmt: skip
+    found = findings(exhibit, rows)
+    assert found["Algorithm 1 is faster than CGAL at D = 12,000 too"]
+    assert not found["Algorithm 1 is six times as fast as CGAL"]
+    assert "CGAL intersection scan takes 3.0 to 3.0 times as long as Algorithm 1 scan" in markdown(exhibit, rows)
+    slow = [row | {"ms": 10.0} if row["density"] == 12_000 else row for row in rows]
+    assert not findings(exhibit, slow)["Algorithm 1 is faster than CGAL at D = 12,000 too"]
+    assert "Algorithm 1 is faster than CGAL at D = 12,000 too" not in findings(exhibit, rows[:2])
 
 
 @pytest.mark.parametrize("name", ["rubbish", "other"])
@@ -157,8 +195,11 @@ def test_table_3_stands_beside_whole_sets_alone():
     for other in ({"constraints": 100}, {"density": 2_000}, {"contender": PACKED}, {"set": "mine"}, {"boxes": "sides"}):
         assert exhibit.beside(row | other) == {}
     second = {"set": "London", "kind": "A", "constraints": 0, "predicates": 25, "simplified": "yes", "messages": 7}
+    second["density"] = 10_000
     beside = EXHIBITS["spatial-table-3b"].beside
     assert beside(second | {"matcher": "counting"}) == {"ms": 0.75}
+    assert beside(second | {"matcher": COUNTING_SAMPLED}) == {"ms": 0.75}
+    assert beside(second | {"matcher": COUNTING_SAMPLED, "density": 2_000}) == {}
     assert beside(second | {"matcher": "table"}) == {}
     assert beside(second | {"matcher": "counting", "set": "Rhône-Alpes"}) == {}, "misprinted"
 

@@ -33,8 +33,9 @@ Seeds = Annotated[str | None, plain("Random seeds such as 1-5 or 1,2,7; default:
 Data = Annotated[Path | None, plain("Directory of region sets; default: CONTRADA_DATA.")]
 Output = Annotated[Path, plain("Directory for rows, tables and pictures.", "--output", "-o")]
 MasterOption = Annotated[
-    str | None, plain("Spark master for sweeps that count; default: local[*], for several seeds.", "--master")
+    str | None, plain("Spark master for sweeps that count; default: local[*], for many runs.", "--master")
 ]
+Again = Annotated[bool, plain("Measure rows again that sources of another commit measured.", "--again")]
 Json = Annotated[bool, plain("Print one JSON object for each exhibit.", "--json")]
 OUTPUT = Path("build/experiments")
 
@@ -61,9 +62,10 @@ def run(
     data: Data = None,
     output: Output = OUTPUT,
     master: MasterOption = None,
+    again: Again = False,
     json: Json = False,
 ) -> None:
-    """Measure exhibits, and print and draw them; rows that are there are not measured again.
+    """Measure exhibits, and print and draw them; rows that are there are not measured again unless --again says so.
 
     Rows go to Parquet and CSV, pictures to PNG and SVG. The paper's numbers stand beside ours only where the parameters
     are the paper's.
@@ -75,9 +77,13 @@ def run(
       contrada experiment run cover-table-1 --set k=1,2 --set draw=ends --seeds 1-5
     """
     from contrada.papers.registry import find_exhibits
+    from contrada.papers.running import find_runs
 
     require_matplotlib()
-    _run(find_exhibits(names), quick, changes, seeds, data, output, master, json)
+    choices = [choice_of(e, quick, changes, seeds, data, output, master, again) for e in find_exhibits(names)]
+    for choice in choices:  # all options are checked before anything is measured
+        find_runs(choice)
+    _run(choices, json)
 
 
 @app.command("all")
@@ -87,20 +93,25 @@ def run_all(
     data: Data = None,
     output: Output = OUTPUT,
     master: MasterOption = None,
+    again: Again = False,
     json: Json = False,
 ) -> None:
-    """Measure all exhibits; those that need region sets are skipped with a message if there are none."""
+    """Measure all exhibits; what needs region sets that are not there is skipped with a message."""
+    from contrada.papers.exhibit import ExperimentError
     from contrada.papers.registry import EXHIBITS
+    from contrada.papers.running import find_runs
 
     require_matplotlib()
-    directory = data_directory(data)
     chosen = []
     for exhibit in EXHIBITS.values():
-        if exhibit.needs_data and directory is None:
-            typer.echo(f"skipped {exhibit.name}: it needs region sets (--data or CONTRADA_DATA)", err=True)
+        choice = choice_of(exhibit, quick, None, seeds, data, output, master, again)
+        try:
+            find_runs(choice)
+        except ExperimentError as error:
+            typer.echo(f"skipped {error}", err=True)
         else:
-            chosen.append(exhibit)
-    _run(chosen, quick, None, seeds, data, output, master, json)
+            chosen.append(choice)
+    _run(chosen, json)
 
 
 @app.command()
@@ -115,14 +126,16 @@ def show(
 ) -> None:
     """Describe an exhibit with its parameters; print and draw its rows if some were measured, without measuring."""
     from contrada.papers.registry import find_exhibits
+    from contrada.papers.running import warn_of_other_commits
 
     for exhibit in find_exhibits([name]):
         if not json:
             typer.echo("\n".join(described(exhibit)))
-        choice = choice_of(exhibit, quick, changes, seeds, data, output, None)
+        choice = choice_of(exhibit, quick, changes, seeds, data, output, None, False)
         rows = choice.rows()
         if rows:
             require_matplotlib()
+            warn_of_other_commits(choice, rows, partial(typer.echo, err=True))
             _print(choice, rows, json)
         elif not json:
             typer.echo(f"No rows with these parameters in {choice.log}.")
@@ -148,6 +161,7 @@ def choice_of(
     data: Path | None,
     output: Path,
     master: str | None,
+    again: bool,
 ) -> Choice:
     """Return the runs of an exhibit that options choose; raise ExperimentError for options that do not fit."""
     from contrada.papers.exhibit import parse_changes, parse_seeds
@@ -156,7 +170,7 @@ def choice_of(
     grid = exhibit.grid(quick=quick, changes=parse_changes(exhibit, changes or ()))
     defaults = exhibit.quick_seeds if quick else exhibit.seeds
     chosen = parse_seeds(seeds) if seeds is not None else defaults
-    return Choice(exhibit, grid, chosen, output, data_directory(data), master)
+    return Choice(exhibit, grid, chosen, output, data_directory(data), master, again)
 
 
 def data_directory(data: Path | None) -> Path | None:
@@ -168,20 +182,10 @@ def data_directory(data: Path | None) -> Path | None:
     return directory
 
 
-def _run(
-    exhibits: list[Exhibit],
-    quick: bool,
-    changes: list[str] | None,
-    seeds: str | None,
-    data: Path | None,
-    output: Path,
-    master: str | None,
-    json: bool,
-) -> None:
-    """Measure exhibits one after another; options are checked for all of them before anything is measured."""
+def _run(choices: list[Choice], json: bool) -> None:
+    """Measure exhibits one after another, and print each when it is done."""
     from contrada.papers import running
 
-    choices = [choice_of(exhibit, quick, changes, seeds, data, output, master) for exhibit in exhibits]
     for choice in choices:
         with ProgressLine(is_wanted=True) as progress:
 
@@ -189,7 +193,8 @@ def _run(
                 progress.step(f"{name}: {', '.join(map(str, run[0].values()))}, seed {run[1]}", done, total)
 
             rows = running.run(choice, tell, partial(typer.echo, err=True))
-        _print(choice, rows, json)
+        if rows:
+            _print(choice, rows, json)
 
 
 def _print(choice: Choice, rows: list[Row], json: bool) -> None:

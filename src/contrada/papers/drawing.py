@@ -20,6 +20,7 @@ LOOKS: tuple[dict[str, Any], ...] = (
     {"color": "#c8553d", "linestyle": "-", "marker": "P", "markerfacecolor": "white"},
     {"color": "#555555", "linestyle": "-", "marker": "X", "markerfacecolor": "white"},
     {"color": "#000000", "linestyle": ":", "marker": "<", "markerfacecolor": "white"},
+    {"color": "#1f6f8b", "linestyle": "-.", "marker": "*"},
 )
 PRINTED_LOOK: dict[str, Any] = {"linestyle": "none", "markersize": 13, "markeredgewidth": 2.2}
 # Markers of the paper's values, by those of our lines; others are bars.

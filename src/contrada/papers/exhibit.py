@@ -64,6 +64,7 @@ class Measurement:
     name: str
     measure: Callable[[Setting, int, Path | None], Row]  # setting, seed, directory of region sets
     is_timed: bool = False
+    file_of: Callable[[Setting], str | None] = lambda _: None  # the file of regions that a setting reads, if any
 
 
 @dataclass(frozen=True)
@@ -128,11 +129,10 @@ class Exhibit:
     quick_seeds: tuple[int, ...] = (1,)
     # The paper's own values for a row, by the names of measured values; empty if it prints none.
     printed: Callable[[Row], Mapping[str, float]] = field(default=lambda row: {})
-    needs_data: bool = False
     # Further text and pictures for rows, where tables and charts do not do.
     tell: Callable[[list[Row]], str] | None = None
     draw: Callable[[list[Row], Path], list[Path]] | None = None
-    plan: Callable[[Grid, Path | None], list[Setting]] | None = None  # settings that are not all combinations
+    plan: Callable[[Grid], list[Setting]] | None = None  # settings that are not all combinations
 
     @property
     def labels(self) -> str:
@@ -151,15 +151,15 @@ class Exhibit:
                 raise ExperimentError(f"{self.name} has no parameter {name!r:.{SHOWN_CHARACTERS}}; it has {known}")
         return grid | dict(changes or {})
 
-    def settings(self, grid: Grid, data: Path | None = None) -> list[Setting]:
+    def settings(self, grid: Grid) -> list[Setting]:
         """Return the settings of a grid: all combinations of the values, or those of the plan."""
-        if self.plan is not None:
-            return self.plan(grid, data)
         runs = 1
         for values in grid.values():
             runs *= len(values)
         if runs > MAX_RUNS:
             raise ExperimentError(f"{self.name}: {runs:,} combinations are more than {MAX_RUNS:,}; set fewer values")
+        if self.plan is not None:
+            return self.plan(grid)
         return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
     def is_printed(self, setting: Mapping[str, Any]) -> bool:
@@ -167,6 +167,11 @@ class Exhibit:
         return all(
             setting[name] in parameter.values for name, parameter in self.parameters.items() if parameter.is_printed
         )
+
+    def default_files(self) -> set[str | None]:
+        """Return the files of regions that the default settings read."""
+        grids = (self.grid(), self.grid(quick=True))
+        return {self.measurement.file_of(setting) for grid in grids for setting in self.settings(grid)}
 
     def beside(self, row: Row) -> Mapping[str, float]:
         """Return the paper's values for a row; none unless the row has the paper's parameters."""

@@ -18,14 +18,15 @@ PAPERS = tuple(dict.fromkeys(exhibit.paper for exhibit in EXHIBITS.values()))
 
 
 def find_exhibits(names: list[str]) -> list[Exhibit]:
-    """Return the named exhibits, each once; the name of a paper stands for all of its exhibits.
+    """Return the named exhibits, each once; the name of a paper that no exhibit has stands for all of its exhibits.
 
     >>> [exhibit.name for exhibit in find_exhibits(["cover-table-1", "overlay"])][:2]
     ['cover-table-1', 'overlay-figure-7']
     """
     found: dict[str, Exhibit] = {}
     for name in names:
-        chosen = {each: exhibit for each, exhibit in EXHIBITS.items() if name in (each, exhibit.paper)}
+        of_paper = {each: exhibit for each, exhibit in EXHIBITS.items() if name == exhibit.paper}
+        chosen = {name: EXHIBITS[name]} if name in EXHIBITS else of_paper
         if not chosen:
             raise ExperimentError(f"unknown exhibit {name!r:.{SHOWN_CHARACTERS}}; `contrada experiment list` names all")
         found |= chosen

@@ -13,7 +13,15 @@ from statistics import fmean
 from typing import Any
 
 from contrada.papers.cover.commands import ATTRIBUTES, Draw
-from contrada.papers.cover.measuring import INDEXES, check_share, index_of, measure_counts, measure_times
+from contrada.papers.cover.kd_tree import OVERFLOW, UNDERFLOW
+from contrada.papers.cover.measuring import (
+    INDEXES,
+    check_share,
+    check_underflow,
+    index_of,
+    measure_counts,
+    measure_times,
+)
 from contrada.papers.exhibit import (
     Chart,
     Exhibit,
@@ -90,12 +98,18 @@ def parameters(commands: tuple[int, ...], attributes: int, p: tuple[float, ...],
         "buckets": SweepParameter(
             "largest number of points in a bucket of the k-d tree", (CHOSEN_BUCKETS,), is_printed=False
         ),
+        "underflow": SweepParameter(
+            "least number of points in a bucket, as a share of the largest; one with fewer is merged",
+            (UNDERFLOW / OVERFLOW,),
+            is_printed=False,
+            check=check_underflow,
+        ),
     }
 
 
 def index_parameter(*names: str) -> dict[str, SweepParameter]:
     """Return the parameter that chooses the index."""
-    return {"index": SweepParameter("index of points", names, check=lambda name: index_of(name, 2, 8))}
+    return {"index": SweepParameter("index of points", names, check=lambda name: index_of(name, 2, 8, 0))}
 
 
 def rises(rows: list[Row], value: str, **chosen: Any) -> bool | None:

@@ -3,54 +3,50 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+import statistics
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from contrada.papers.drawing import save
+from contrada.papers.drawing import LOOKS, save
 from contrada.papers.exhibit import Row
 from contrada.papers.network.run import MODES
 from contrada.papers.network.sweeps import AXIS_MODES, AXIS_WORKLOAD, SHAPES, value_of
 from contrada.papers.network.tables import Results
 
-# Colour and marker of each mode; markers and fillings tell them apart without colours.
-LOOKS: dict[str, dict[str, Any]] = {
-    "flooding": {"color": "#888888", "marker": "x"},
-    "covering": {"color": "#1f6f8b", "marker": "o"},
-    "withdrawal": {"color": "#1f6f8b", "marker": "o", "markerfacecolor": "white"},
-    "merging 0.1": {"color": "#c8553d", "marker": "s", "markerfacecolor": "white"},
-    "merging 0.3": {"color": "#c8553d", "marker": "s"},
-    "advertisements": {"color": "black", "marker": "^"},
-}
+# The common looks, one for each mode; those of growth have a line, too.
+LOOKS_OF_MODES: dict[str, dict[str, Any]] = dict(zip(MODES, LOOKS, strict=False))
 SHAPE_LINES = {"tree": "-", "chain": "--", "star": ":"}
 DRAWN_MODE = "withdrawal"
 WIDTHS = 1.0, 5.0  # of a link that forwards nothing, and of the one that forwards most
 
 
-def draw(results: Results, directory: Path) -> list[Path]:
-    """Draw all pictures into a directory; return the files."""
+def draw(results: list[Results], directory: Path) -> list[Path]:
+    """Draw all pictures into a directory, with means and deviations over the seeds; return the files."""
     directory.mkdir(parents=True, exist_ok=True)
-    stem = directory / results.sweep.stem
+    stem = directory / results[0].sweep.stem
     return [
         *_draw_modes(results, Path(f"{stem}_modes")),
         *_draw_growth(results, Path(f"{stem}_growth")),
-        *_draw_links(results, Path(f"{stem}_links")),
+        *_draw_links(results[0], Path(f"{stem}_links")),
     ]
 
 
-def _draw_modes(results: Results, path: Path) -> list[Path]:
+def _draw_modes(results: list[Results], path: Path) -> list[Path]:
     """Draw control messages and entries in percent of flooding's, by workload and mode."""
     from matplotlib.figure import Figure
 
-    names = results.workloads()[::-1]
+    names = results[0].workloads()[::-1]
     figure = Figure(figsize=(10, 1.6 + 0.3 * len(names)), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (title, count) in zip(
         panels, (("control messages", "control"), ("table entries", "entries")), strict=True
     ):
         for mode in MODES:
-            shares = [100 * results.share(name, mode, count) for name in names]
-            axes.plot(shares, range(len(names)), linestyle="none", label=mode, markersize=7, **LOOKS[mode])
+            found = [[100 * one.share(name, mode, count) for one in results] for name in names]
+            look = {**LOOKS_OF_MODES[mode], "linestyle": "none", "label": mode, "markersize": 6, "capsize": 3}
+            means, spreads = zip(*map(mean_and_spread, found), strict=True)
+            axes.errorbar(means, range(len(names)), xerr=spreads if any(spreads) else None, **look)
         axes.set(title=title, xlabel="% of flooding's", xlim=(0, None))
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(-0.6, len(names) - 0.4)
@@ -60,28 +56,25 @@ def _draw_modes(results: Results, path: Path) -> list[Path]:
     return save(figure, path)
 
 
-def _draw_growth(results: Results, path: Path) -> list[Path]:
+def _draw_growth(results: list[Results], path: Path) -> list[Path]:
     """Draw control messages and seconds until settled by brokers, control messages and entries by subscriptions."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure = Figure(figsize=(10, 7), layout="constrained")
     (by_brokers, settling), (by_subscriptions, entries) = figure.subplots(2, 2)
-    sweep = results.sweep
+    sweep = results[0].sweep
     sizes = sweep.sizes
     counts = [count for count in sweep.brokers_axis if count > 1]
     for mode in AXIS_MODES:
-        brokers = [(count, results.axis(mode, brokers=count)) for count in counts]
-        _line(by_brokers, brokers, "control", label=mode, **LOOKS[mode])
-        of_mode = partial(results.axis, mode, brokers=sweep.axis_brokers)
-        subscriptions = [(count, of_mode(subscriptions=count)) for count in sizes]
-        _line(by_subscriptions, subscriptions, "control", label=mode, **LOOKS[mode])
-        _line(entries, subscriptions, "entries", label=mode, **LOOKS[mode])
+        look = {**LOOKS_OF_MODES[mode], "label": mode}
+        _line(by_brokers, results, counts, _by_shape(mode, "tree"), "control", look)
+        for axes, value in ((by_subscriptions, "control"), (entries, "entries")):
+            _line(axes, results, sizes, _by_size(mode, sweep.axis_brokers), value, look)
     for shape in ("tree", *SHAPES):
         for mode in ("flooding", "covering"):
-            rows = [(count, results.axis(mode, brokers=count, topology=shape)) for count in counts]
-            look = {**LOOKS[mode], "linestyle": SHAPE_LINES[shape], "label": f"{shape}, {mode}"}
-            _line(settling, rows, "settling.mean", **look)
+            look = {**LOOKS_OF_MODES[mode], "linestyle": SHAPE_LINES[shape], "label": f"{shape}, {mode}"}
+            _line(settling, results, counts, _by_shape(mode, shape), "settling.mean", look)
     size = f"{sweep.subscriptions:,} subscriptions"
     by_brokers.set(title=f"balanced tree, {size}", xlabel="brokers", ylabel="control messages")
     settling.set(title=f"a further subscription, {size}", xlabel="brokers", ylabel="settled after, mean seconds")
@@ -102,11 +95,38 @@ def _draw_growth(results: Results, path: Path) -> list[Path]:
     return save(figure, path)
 
 
-def _line(axes: Any, rows: list[tuple[int, Row | None]], name: str, **look: Any) -> None:
-    """Draw one line through the rows that were measured."""
-    points = [(count, value_of(row, name)) for count, row in rows]
-    kept = [(count, value) for count, value in points if not math.isnan(value)]
-    axes.plot([count for count, _ in kept], [value for _, value in kept], **look)
+RowOf = Callable[[Results, int], Row | None]  # the row of a count, of one seed
+
+
+def _by_shape(mode: str, shape: str) -> RowOf:
+    return lambda results, count: results.axis(mode, brokers=count, topology=shape)
+
+
+def _by_size(mode: str, brokers: int) -> RowOf:
+    return lambda results, count: results.axis(mode, brokers=brokers, subscriptions=count)
+
+
+def _line(
+    axes: Any, results: list[Results], counts: Iterable[int], row_of: RowOf, name: str, look: dict[str, Any]
+) -> None:
+    """Draw one line through the counts that were measured, with deviations over the seeds."""
+    found = {count: mean_and_spread([value_of(row_of(one, count), name) for one in results]) for count in counts}
+    points = [(count, mean, spread) for count, (mean, spread) in found.items() if not math.isnan(mean)]
+    if points:
+        xs, means, spreads = zip(*points, strict=True)
+        axes.errorbar(xs, means, yerr=spreads if any(spreads) else None, capsize=3, markersize=5, **look)
+
+
+def mean_and_spread(values: list[float]) -> tuple[float, float]:
+    """Return the mean of the values that were measured and their deviation; NaN and 0 without any.
+
+    >>> mean_and_spread([1.0, 3.0, float("nan")])
+    (2.0, 1.4142135623730951)
+    """
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return math.nan, 0.0
+    return statistics.fmean(known), statistics.stdev(known) if len(known) > 1 else 0.0
 
 
 def _draw_links(results: Results, path: Path) -> list[Path]:

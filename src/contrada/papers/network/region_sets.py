@@ -1,4 +1,4 @@
-"""Region sets of the network experiment: three real ones, and one that is made up where these are not there."""
+"""Region sets: the three real ones of the papers, files of one's own, and one that is made up."""
 
 from __future__ import annotations
 
@@ -20,11 +20,22 @@ FILES = {
 PARCEL_COUNT = 10_000
 PARCEL_SEED = 1
 PARCEL_RADIUS = 0.001, 0.01  # of a universe with sides of 1
+SHOWN_CHARACTERS = 60
 
 
-def is_there(name: str, data: Path | None) -> bool:
-    """Return True for a set that is made up or whose file is in `data`."""
-    return name == PARCELS or (data is not None and (data / FILES[name]).exists())
+def file_of(name: str) -> str:
+    """Return the name of a set's file: of one of the papers' sets, or of any other by its stem.
+
+    >>> file_of("London"), file_of("mine")
+    ('paper_london_4170.parquet', 'mine.parquet')
+    """
+    return FILES.get(name, f"{name}.parquet")
+
+
+def check_set(name: str) -> None:
+    """Raise FormatError for a name that is no stem of a file."""
+    if not name or "/" in name or "\\" in name or "\0" in name or name.startswith("."):
+        raise FormatError(f"set: need a name of a set or file, got {name!r:.{SHOWN_CHARACTERS}}")
 
 
 @lru_cache(maxsize=4)
@@ -39,11 +50,11 @@ def region_set(name: str, data: Path | None) -> RegionArray:
     import pyarrow.parquet as pq
 
     if data is None:
-        raise FormatError(f"{name}: no directory of real regions is given")
+        raise FormatError(f"{name}: no directory of regions is given")
     try:
-        return RegionArray.from_wkb(pq.read_table(data / FILES[name], columns=["geometry"])["geometry"])
+        return RegionArray.from_wkb(pq.read_table(data / file_of(name), columns=["geometry"])["geometry"])
     except input_errors(OSError) as error:
-        raise FormatError(f"{data / FILES[name]}: {reason_of(error)}") from error
+        raise FormatError(f"{data / file_of(name)}: {reason_of(error)}") from error
 
 
 def _parcels(rng: np.random.Generator) -> RegionArray:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from contrada.errors import FormatError
 from contrada.papers.exhibit import Row
 from contrada.papers.network.peers import PEER_MODES
 from contrada.papers.network.plan import NetworkSetting
-from contrada.papers.network.region_sets import is_there
 from contrada.papers.network.run import MODES
 from contrada.papers.network.workload import RECTANGLES, WORKLOADS
 
@@ -42,9 +40,9 @@ class Sweep:
         """Return the setting at which workloads and modes are compared."""
         return NetworkSetting(workload, mode, "tree", self.brokers, self.subscriptions, self.messages, seed)
 
-    def settings(self, seed: int, data: Path | None) -> list[NetworkSetting]:
-        """Return all settings, each once, the largest last; sets that are not in `data` are left out."""
-        return list(dict.fromkeys(self._all([name for name in self.workloads if is_measurable(name, data)], seed)))
+    def settings(self, seed: int) -> list[NetworkSetting]:
+        """Return all settings, each once, the largest last."""
+        return list(dict.fromkeys(self._all(self.workloads, seed)))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -82,11 +80,6 @@ QUICK = Sweep(
     messages=40, brokers_axis=(1, 3, 7), shapes_axis=(3, 7), contained_subscriptions=400,
     subscriptions_axis=(100, 200), axis_brokers=7, largest=None,
 )  # fmt: skip
-
-
-def is_measurable(workload: str, data: Path | None) -> bool:
-    """Return True unless the regions of a workload are not there."""
-    return workload in RECTANGLES or is_there(workload.partition(" ")[0], data)
 
 
 def is_contained(workload: str) -> bool:

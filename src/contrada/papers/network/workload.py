@@ -1,6 +1,7 @@
 """Workloads of the network experiment: filters, messages in columns, and who publishes what.
 
-A workload is named by its kind and, with X:Y, by the share of subscriptions that need not lie within another one.
+A workload is named by its kind (`rectangles`, or a set of regions) and, with X:Y, by the share of subscriptions that
+need not lie within another one.
 `rectangles` are drawn as in [COVER], with X:Y as in the overlay paper. Of regions, each filter asks for a kind, a least
 severity and a region that the message's area meets; with X:Y the first X % have wide regions, and each other one lies
 within a random wide one: it asks for the same kind, at least the same severity, and a region of the set that is within
@@ -21,7 +22,7 @@ from contrada.errors import FormatError
 from contrada.geometry import Region, RegionArray, RelationSet, relate
 from contrada.model import Constraint, Filter
 from contrada.papers.cover.commands import ATTRIBUTES, rectangle_commands
-from contrada.papers.network.region_sets import FILES, PARCELS, region_set
+from contrada.papers.network.region_sets import FILES, PARCELS, check_set, file_of, region_set
 from contrada.papers.overlay.workload import Boxes, distribution_of, draw_messages, draw_subscriptions
 
 CONTAINED = ("25:75", "10:90")
@@ -68,17 +69,40 @@ class Workload(NamedTuple):
         return Filter([Constraint("area", RelationSet.S_WITHIN, Region.box(*low, *high))])
 
 
+def parts_of(name: str) -> tuple[str, str]:
+    """Return the kind of a workload, and the share of contained subscriptions, if any.
+
+    >>> parts_of("my set 25:75"), parts_of("London")
+    (('my set', '25:75'), ('London', ''))
+    """
+    kind, _, share = name.rpartition(" ")
+    return (kind, share) if share in CONTAINED else (name, "")
+
+
+def file_of_workload(name: str) -> str | None:
+    """Return the file of regions that a workload reads; None if it needs none."""
+    kind, _ = parts_of(name)
+    return None if kind in (RECTANGLES[0], PARCELS) else file_of(kind)
+
+
+def check_workload(name: str) -> None:
+    """Raise FormatError for a name that is neither rectangles nor that of a set or of a file of regions."""
+    kind, _ = parts_of(name)
+    check_set(kind)
+    if ":" in kind:
+        raise FormatError(f"workload {name!r:.60}: shares of contained subscriptions are {', '.join(CONTAINED)}")
+
+
 def workload_of(name: str, subscriptions: int, messages: int, seed: int, data: Path | None) -> Workload:
-    """Return the workload of a name; raise FormatError if it is unknown, or if its regions are not in `data`.
+    """Return the workload of a name; raise FormatError if its regions are not in `data`.
 
     >>> drawn = workload_of("parcels 25:75", 100, 10, seed=1, data=None)
     >>> len(drawn.filters), drawn.messages.num_rows, len(drawn.publishers(4))
     (100, 10, 4)
     """
-    if name not in WORKLOADS:
-        raise FormatError(f"unknown workload {name!r:.60}; workloads: {', '.join(WORKLOADS)}")
+    check_workload(name)
     rng = np.random.default_rng([seed, crc32(name.encode())])
-    kind, _, share = name.partition(" ")
+    kind, share = parts_of(name)
     if kind == "rectangles":
         return _rectangles(share, subscriptions, messages, rng)
     return _mixed(region_set(kind, data), share, subscriptions, messages, rng)

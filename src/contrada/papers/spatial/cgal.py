@@ -67,7 +67,14 @@ def load_cgal() -> ctypes.CDLL:
     library.contrada_cgal_intersects.argtypes = [ctypes.c_void_p] * 3
     library.contrada_cgal_free.argtypes = [ctypes.c_void_p]
     library.contrada_cgal_free.restype = None
+    library.contrada_cgal_version.restype = ctypes.c_char_p
     return library
+
+
+def version_of_cgal() -> str:
+    """Return the version of CGAL that the program was compiled with."""
+    found: bytes = load_cgal().contrada_cgal_version()
+    return found.decode()
 
 
 def built_program() -> Path:

@@ -6,6 +6,8 @@
 #include <CGAL/Boolean_set_operations_2.h>
 #include <CGAL/Exact_predicates_exact_constructions_kernel.h>
 
+#include <CGAL/version.h>
+
 #include <cstdint>
 #include <exception>
 #include <vector>
@@ -48,6 +50,8 @@ int contrada_cgal_intersects(const void* one, const void* many, std::uint8_t* me
         return 1;
     }
 }
+
+const char* contrada_cgal_version() { return CGAL_VERSION_STR; }
 
 void contrada_cgal_free(void* polygons) { delete static_cast<Polygons*>(polygons); }
 }

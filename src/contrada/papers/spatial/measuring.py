@@ -24,12 +24,13 @@ from contrada.index.packed import PackedTree
 from contrada.matching.table import ForwardingTable
 from contrada.model import Constraint, Filter, Predicate
 from contrada.papers.exhibit import Row, Setting
-from contrada.papers.spatial.cgal import CgalPolygons
+from contrada.papers.spatial.cgal import CgalPolygons, version_of_cgal
 from contrada.papers.spatial.counting import CountingMatcher
 from contrada.papers.spatial.crtree import ADMITTED, CRTree
 from contrada.papers.spatial.drawn_regions import star_order
 from contrada.papers.spatial.polygon_sets import PolygonSet, messages_of, polygon_set
 from contrada.papers.spatial.sampled import relate_sampled
+from contrada.papers.spatial.sampled_counting import SampledCounting
 from contrada.simplification.simplifying import simplified_groups
 
 Rows = NDArray[np.integer[Any]]
@@ -38,6 +39,8 @@ PACKED, EXACT, BOXES_FIRST = "packed tree", "exact scan", "exact scan boxes firs
 SAMPLED, PAPER_TREE, PAPER_EXACT = "Algorithm 1 scan", "CR-tree Algorithm 1", "CR-tree exact"
 GEOS, CGAL = "GEOS intersects scan", "CGAL intersection scan"
 CONTENDERS = (CGAL, GEOS, SAMPLED, PAPER_TREE, PAPER_EXACT, EXACT, BOXES_FIRST, PACKED)
+COUNTING, COUNTING_SAMPLED, TABLE = "counting", "counting Algorithm 1", "table"
+MATCHERS = (COUNTING, COUNTING_SAMPLED, TABLE)
 REPEATS = 3  # calls for a message, of which the fastest counts
 LONG_SECONDS = 0.05  # a call that takes longer is made once
 STEP = 10_000  # points per half-length between two densities that figure 5 compares
@@ -81,6 +84,7 @@ def measure_matching(setting: Setting, seed: int, data: Path | None) -> Row:
         "matches": statistics.fmean(map(len, answers)),
         "wrong": wrong / pairs,
         "evaluated": evaluated_share(s, messages, seed, data),
+        "cgal": version_of_cgal() if s["contender"] == CGAL else None,
     }
 
 
@@ -178,11 +182,13 @@ def measure_simplification(setting: Setting, seed: int, data: Path | None) -> Ro
     """Return CPU milliseconds per message for filters of two constraints dealt out to a few predicates."""
     s: Any = setting
     matcher, filters = simplified_matcher(
-        s["set"], s["constraints"], s["predicates"], s["simplified"], s["matcher"], seed, data
+        s["set"], s["constraints"], s["predicates"], s["simplified"], s["matcher"], s["density"], seed, data
     )
     messages = messages_of(polygon_set(s["set"], seed, data), s["kind"], s["messages"], seed)
 
     def match(region: Region) -> Rows:
+        if isinstance(matcher, SampledCounting):
+            return matcher.match(region)
         return np.asarray(matcher.match({"area": region}).rows)
 
     if isinstance(matcher, ForwardingTable):  # it learns from messages which filters to look at first
@@ -202,24 +208,28 @@ def check_yes(text: str) -> None:
 
 def check_matcher(name: str) -> None:
     """Raise FormatError for an unknown matcher."""
-    if name not in ("counting", "table"):
-        raise FormatError(f"unknown matcher {name!r:.60}; matchers: counting, table")
+    if name not in MATCHERS:
+        raise FormatError(f"unknown matcher {name!r:.60}; matchers: {', '.join(MATCHERS)}")
 
 
 @lru_cache(maxsize=2)
 def simplified_matcher(
-    of: str, constraints: int, predicates: int, simplified: str, matcher: str, seed: int, data: Path | None
-) -> tuple[ForwardingTable | CountingMatcher, int]:
+    of: str, constraints: int, predicates: int, simplified: str, matcher: str, density: int, seed: int,
+    data: Path | None,
+) -> tuple[ForwardingTable | CountingMatcher | SampledCounting, int]:  # fmt: skip
     """Return a matcher of predicates, and how many filters they have."""
-    groups = predicates_of(polygon_set(of, seed, data).first(constraints), predicates)
+    workload = polygon_set(of, seed, data).first(constraints)
+    groups = predicates_of(workload, predicates)
     if simplified == "yes":
         groups = [list(one.filters) for one in simplified_groups(groups)]
+    if matcher == COUNTING_SAMPLED:
+        return SampledCounting(groups, workload.density(density)), sum(map(len, groups))
     table = ForwardingTable()
     for subscriber, filters in enumerate(groups):
         table.subscribe(subscriber, Predicate(filters))
     table.pack()
     table.wait_for_compaction()
-    return (CountingMatcher(table) if matcher == "counting" else table), sum(map(len, groups))
+    return (CountingMatcher(table) if matcher == COUNTING else table), sum(map(len, groups))
 
 
 def predicates_of(workload: PolygonSet, count: int) -> list[list[Filter]]:
@@ -239,16 +249,21 @@ def measure_gain(setting: Setting, seed: int, data: Path | None) -> Row:
     predicate.
     """
     s: Any = setting
-    workload = polygon_set(s["set"], seed, data).first(s["constraints"])
-    tree = paper_tree(s["set"], s["constraints"], seed, data)
-    changed = 0
-    for message in messages_of(workload, s["kind"], s["messages"], seed):
-        low, high = (
-            tree.match(message, density=workload.density(points), extra=True)
-            for points in (s["density"], s["density"] + STEP)
-        )
-        changed += len(np.setxor1d(low, high))
-    return {"gain": changed / (s["messages"] * len(workload.column))}
+    work = s["set"], s["constraints"], s["kind"], s["messages"], seed, data
+    low, high = (sampled_answers(*work, points) for points in (s["density"], s["density"] + STEP))
+    changed = sum(len(np.setxor1d(one, other)) for one, other in zip(low, high, strict=True))
+    constraints = len(polygon_set(s["set"], seed, data).first(s["constraints"]).column)
+    return {"gain": changed / (s["messages"] * constraints)}
+
+
+@lru_cache(maxsize=2)  # the higher density of a run is the lower one of the next
+def sampled_answers(
+    of: str, constraints: int, kind: str, messages: int, seed: int, data: Path | None, points: int
+) -> list[Rows]:
+    """Return for each message the rows of the constraints that it satisfies, by Algorithm 1 in the paper's tree."""
+    workload = polygon_set(of, seed, data).first(constraints)
+    tree, density = paper_tree(of, constraints, seed, data), workload.density(points)
+    return [tree.match(message, density=density, extra=True) for message in messages_of(workload, kind, messages, seed)]
 
 
 def measure_pairs(setting: Setting, seed: int, data: Path | None) -> Row:

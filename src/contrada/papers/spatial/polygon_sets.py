@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from contrada.errors import FormatError
 from contrada.geometry import Region, RegionArray, Relation
-from contrada.papers.network.region_sets import FILES
+from contrada.papers.exhibit import Setting
+from contrada.papers.network.region_sets import file_of, region_set
 from contrada.papers.spatial import drawn_regions
 from contrada.papers.spatial.drawn_regions import FRAMES, UNIVERSE, Box, Boxes, MessageKind
 
@@ -52,7 +53,7 @@ def polygon_set(name: str, seed: int, data: Path | None) -> PolygonSet:
     Algorithm 1 is not defined for these.
     """
     rng = np.random.default_rng(seed)
-    column = drawn_regions.paper_regions(rng, MAX_SYNTHETIC) if name == SYNTHETIC else read_set(name, data)
+    column = drawn_regions.paper_regions(rng, MAX_SYNTHETIC) if name == SYNTHETIC else region_set(name, data)
     simple = np.flatnonzero(column.is_simple)
     if not len(simple):
         raise FormatError(f"{name}: there is no polygon without holes")
@@ -62,18 +63,10 @@ def polygon_set(name: str, seed: int, data: Path | None) -> PolygonSet:
     return PolygonSet(chosen, rng.integers(0, len(Relation), len(chosen)).astype(np.uint8), universe)
 
 
-def read_set(name: str, data: Path | None) -> RegionArray:
-    """Return the geometry column of a Parquet file: one of the paper's sets, or the stem of any other file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if data is None:
-        raise FormatError(f"{name}: region sets need a directory")
-    path = data / FILES.get(name, f"{name}.parquet")
-    try:
-        return RegionArray.from_wkb(pq.read_table(path, columns=["geometry"])["geometry"])
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise FormatError(f"{path}: {error}") from None
+def file_of_set(setting: Setting) -> str | None:
+    """Return the file of the set of a setting; None for the synthetic one."""
+    name = str(setting["set"])
+    return None if name == SYNTHETIC else file_of(name)
 
 
 def messages_of(polygons: PolygonSet, kind: str, count: int, seed: int, boxes: str = "area") -> list[Region]:
@@ -99,9 +92,3 @@ def check_boxes(name: str) -> None:
     """Raise FormatError for an unknown reading of the sizes of messages."""
     if name not in FRAMES:
         raise FormatError(f"unknown boxes {name!r:.{SHOWN_CHARACTERS}}; boxes: {', '.join(FRAMES)}")
-
-
-def check_set(name: str) -> None:
-    """Raise FormatError for a name that is no stem of a file."""
-    if not name or "/" in name or "\\" in name or "\0" in name or name.startswith("."):
-        raise FormatError(f"set: need a name of a set or file, got {name!r:.{SHOWN_CHARACTERS}}")
