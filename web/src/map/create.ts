@@ -87,6 +87,7 @@ class MapLibreView implements MapView {
   }
 
   setFeatures(layer: LayerName, features: Feature[]): void {
+    if (this.isDestroyed) return;
     const source = this.#source(layer);
     if (source === undefined) this.#refreshTilesSoon();
     else void source.setData({ type: "FeatureCollection", features: features.map((one) => this.#feature(one)) });
