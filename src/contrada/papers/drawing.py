@@ -31,6 +31,7 @@ ALONE = "ours"  # label of the only line of a chart
 MAX_COLUMNS = 3  # of panels side by side
 MAX_TICKS = 8
 LONG_LABEL = 6  # characters
+NEAR_ZERO = 0.3  # below the least value of an axis that begins at 0
 LOG_MARGIN = 1.2  # factor by which a logarithmic axis goes beyond the values
 
 
@@ -102,8 +103,8 @@ def scale_axes(axes: Any, chart: Chart, places: dict[Any, Any]) -> None:
     if chart.is_log_x:
         axes.set_xscale("symlog", linthresh=1)
         least, most = min(places.values()), max(places.values())
-        if least > 0:  # else a bound that was drawn before makes the axis begin at 0
-            axes.set_xlim(least / LOG_MARGIN, most * LOG_MARGIN)
+        # Without limits, a bound that was drawn before makes the axis begin far below the values.
+        axes.set_xlim(least / LOG_MARGIN if least > 0 else least - NEAR_ZERO, most * LOG_MARGIN)
     if len(places) <= MAX_TICKS:
         is_long = any(len(shown(value)) > LONG_LABEL for value in places)
         turned = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
