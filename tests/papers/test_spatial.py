@@ -232,3 +232,20 @@ def test_lattice_polygons_are_valid():
     assert len(shapes) == 200
     assert shapely.is_valid(shapes).all()
     assert RegionArray.from_shapely(shapes).is_simple.all()
+
+
+def test_table_3_has_no_inverse_where_boxes_decide_every_constraint():
+    row = {
+        "set": "mine",
+        "kind": "C",
+        "boxes": "sides",
+        "density": 1,
+        "constraints": 0,
+        "ms": 2.0,
+        "wrong": 0.0,
+        "evaluated": None,
+    }
+    told = EXHIBITS["spatial-table-3"].tell(
+        [row | {"contender": SAMPLED}, row | {"contender": PAPER_TREE, "ms": 0.5, "evaluated": 0.0}]
+    )
+    assert "| mine | C | sides | 4.0 | 0.00% | - |" in told

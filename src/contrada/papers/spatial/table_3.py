@@ -67,7 +67,8 @@ def tell_scans(rows: list[Row]) -> str:
         if not math.isnan(gain):
             scan, tree = SCANS.get((of, kind), (math.nan, math.nan)) if is_printed(SCENARIO_1, own) else (math.nan,) * 2
             beside = "" if math.isnan(scan) else f" ({scan / tree:.0f})"
-            lines.append(f"| {of} | {kind} | {boxes} | {gain:.1f}{beside} | {share:.2%} | {1 / share:.1f} |")
+            inverse = f"{1 / share:.1f}" if share else "-"  # boxes may decide every constraint for a few messages
+            lines.append(f"| {of} | {kind} | {boxes} | {gain:.1f}{beside} | {share:.2%} | {inverse} |")
     return "\n".join([*(lines if len(lines) > 2 else []), "", tell_gains(rows)]).strip()
 
 
