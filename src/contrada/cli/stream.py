@@ -12,6 +12,8 @@ Subscriptions that change while it runs (write a file under a name with a dot, t
 From Kafka to Kafka:
   contrada stream kafka:alerts subscriptions.ndjson --servers localhost:9092 --checkpoint state \\
     --output kafka:matches --jars spark-sql-kafka.jar,kafka-clients.jar,...
+More subscriptions than a host can hold, in partitions:
+  contrada stream incoming/ subscriptions.ndjson --plan partitioned --checkpoint state --output out
 Only the messages available now:
   contrada stream incoming/ subscriptions.ndjson --checkpoint state --output out --once
 
@@ -24,8 +26,9 @@ Exit codes:
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +36,8 @@ from contrada.cli import options
 from contrada.cli.ending import require_spark
 from contrada.cli.options import CARE, READ, RUNNING, WRITE, ByUnit, argument, check_exist, names_in, option
 from contrada.cli.subscribing import Asking
+
+StreamPlans = StrEnum("StreamPlans", ["auto", "broadcast", "partitioned"])
 
 
 def stream(
@@ -57,6 +62,12 @@ def stream(
     records: Annotated[int | None, option(READ, "Maximum number of Kafka records per batch.", min=1)] = None,
     servers: Annotated[str, option(READ, "Kafka servers as host:port, ...")] = "localhost:9092",
     by: options.ByOption = ByUnit.subscription,
+    plan: Annotated[
+        StreamPlans, option(RUNNING, "Table of a new checkpoint: on every host, or in partitions; auto: by its size.")
+    ] = StreamPlans.auto,
+    partitions: Annotated[
+        int | None, option(RUNNING, "With --plan partitioned: approximate number of partitions.", min=1, max=65535)
+    ] = None,
     every: Annotated[
         str | None, option(RUNNING, "Time between batches, such as '2 seconds'; default: no pause.")
     ] = None,
@@ -72,14 +83,17 @@ def stream(
         raise typer.BadParameter(f"--format: need ndjson or parquet, got {format:.60}")
     if once and every:
         raise typer.BadParameter("--once and --every cannot be combined")
+    if partitions is not None and plan is not StreamPlans.partitioned:
+        raise typer.BadParameter("--partitions needs --plan partitioned")
     check_exist((subscriptions, changes))
     require_spark()
     from contrada.cli.spark.stream import StreamPlan, run
 
     asking = None if subscriptions is None else Asking(subscriptions, subscriptions_format, template, {})
+    wanted: Any = plan.value
     trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
-    plan = StreamPlan(
+    work = StreamPlan(
         messages, asking, checkpoint, output, changes, id, format, tuple(names_in(times)), files, records, servers,
-        by.value, trigger, compact_after, metrics, quiet, master, jars,
+        by.value, trigger, compact_after, metrics, quiet, master, jars, wanted, partitions,
     )  # fmt: skip
-    raise typer.Exit(run(plan))
+    raise typer.Exit(run(work))

@@ -91,12 +91,15 @@ class Texts(Columns):
 
 
 @pytest.mark.parametrize(
-    ("form", "by"),
+    ("form", "by", "plan"),
     [
-        (Columns, "subscription"), slow(Texts, "subscriber"), slow(Columns, "subscriber"), slow(Texts, "subscription"),
+        (Columns, "subscription", "auto"), slow(Texts, "subscriber", "auto"), slow(Columns, "subscriber", "auto"),
+        slow(Texts, "subscription", "auto"), slow(Columns, "subscriber", "partitioned"),
+        slow(Texts, "subscriber", "partitioned"), slow(Columns, "subscription", "partitioned"),
+        slow(Texts, "subscription", "partitioned"),
     ],
 )  # fmt: skip
-def test_rows_are_those_of_a_single_process(spark, tmp_path, form, by):
+def test_rows_are_those_of_a_single_process(spark, tmp_path, form, by, plan):
     (tmp_path / "messages").mkdir()
     (tmp_path / "changes").mkdir()
     source = form(spark, tmp_path / "messages")
@@ -111,6 +114,7 @@ def test_rows_are_those_of_a_single_process(spark, tmp_path, form, by):
         stream = pipeline.match_stream(
             source.stream(), spark.createDataFrame(rows), tmp_path / "changes", sink=tmp_path / "output",
             checkpoint=tmp_path / "checkpoint", by=by, decoding=source.decoding, trigger=AVAILABLE, compact_after=3,
+            plan=plan, partitions=4 if plan == "partitioned" else None,
         )  # fmt: skip
         stream.wait(300)
         stream.versions.wait()
@@ -121,6 +125,9 @@ def test_rows_are_those_of_a_single_process(spark, tmp_path, form, by):
             found = written(tmp_path / "output" / name, ("batch", *wanted))
             assert [row[1:] for row in found if row[0] == number] == expected_rows
         assert stream.progress().messages == count
+        assert stream.progress().matches == len(right[0])
+        assert stream.progress().subscriptions == len(table)
+        assert isinstance(stream.versions.current.artifact, pipeline.PartitionedArtifact) == (plan == "partitioned")
 
     run(0, 60)
     write_lines(tmp_path / "changes" / "1.ndjson", CHANGES)

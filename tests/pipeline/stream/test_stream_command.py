@@ -74,9 +74,34 @@ def test_parquet_to_lines(run, tmp_path):
     assert read_lines(result.stdout) == [{"message_id": "a", "subscriber": "ops", "key": "k1", "version": 0}]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", [("--plan", "partitioned", "--partitions", 2), ()])
+def test_subscriptions_in_partitions(run, tmp_path, spark, asked):
+    """As asked for, or because the table is larger than a worker may hold."""
+    subscriptions = write_lines(tmp_path / "s.ndjson", SUBSCRIPTIONS)
+    write_lines(
+        tmp_path / "in" / "1.ndjson", [{"id": "a", "level": 9}, {"id": "b", "level": 1}, {"id": "c", "area": 7}]
+    )
+    places = ["--checkpoint", tmp_path / "state", "--output", "-", "--once"]
+    if not asked:
+        spark.conf.set("spark.contrada.broadcast.bytes", "10")
+    try:
+        result = run(tmp_path / "in", subscriptions, *places, *asked, code=0)
+    finally:
+        spark.conf.unset("spark.contrada.broadcast.bytes")
+    assert result.stderr.count("rejected subscription") == 1
+    rows = [(row["message_id"], row["subscriber"], row["key"]) for row in read_lines(result.stdout)]
+    assert sorted(rows) == [("a", "ops", "k1"), ("a", "ops", "k2")]
+    assert list((tmp_path / "state" / "contrada" / "artifacts").glob("*/partitions.json"))
+    bad = write_lines(tmp_path / "bad.ndjson", SUBSCRIPTIONS[2:])
+    result = run(tmp_path / "in", bad, "--checkpoint", tmp_path / "s2", "--output", "-", *asked, code=2)
+    assert "no valid subscription" in result.stderr
+
+
 def test_what_cannot_run_is_said(run, tmp_path):
     places = ["--checkpoint", tmp_path / "s", "--output", "-"]
     run(tmp_path / "none", *places, code=2)
     run(tmp_path, *places, "--once", "--every", "1 second", code=2)
     run(tmp_path, *places, "--format", "xml", code=2)
+    run(tmp_path, *places, "--partitions", 3, code=2)
     assert "--jars" in run("kafka:alerts", *places[:3], "kafka:matches", "--once", code=2).stderr

@@ -220,9 +220,9 @@ class SparkSubscriptions:
 
     def __init__(self, plan: MatchPlan, wanted: PartitionPlan, rejections: Rejections, progress: ProgressLine) -> None:
         self._asking, self._wanted, self._rejections = plan.asking, wanted, rejections
-        self._found: ForwardingTable | _SplitRows
+        self._found: ForwardingTable | SplitRows
         if wanted.plan == "partitioned":
-            self._found = _rows(plan.asking, partial(rejections.add, what="subscription"))
+            self._found = split_rows(plan.asking, partial(rejections.add, what="subscription"))
             if not self._found.table.num_rows:
                 raise no_subscription(plan.asking, self._found.first)
         else:
@@ -231,7 +231,7 @@ class SparkSubscriptions:
     def placed(self, spark: SparkSession, place: str) -> tuple[Table, str]:
         """Publish the subscriptions at `place`; return the table, and why it is whole or in partitions."""
         most, each = table_limits(spark)
-        if isinstance(self._found, _SplitRows):
+        if isinstance(self._found, SplitRows):
             why = "as requested" + (", with the number of partitions" if self._wanted.partitions else "")
             return self._split(self._found, self._found.table.nbytes / each, place), why
         table = publish(self._found, place)
@@ -244,10 +244,10 @@ class SparkSubscriptions:
             return table, why
         if str(self._asking.source) == "-":
             raise ContradaError(f"{why}, and standard input cannot be read again; pass --plan partitioned")
-        rows = _rows(self._asking, lambda item: None)  # rejections were reported on the first reading
+        rows = split_rows(self._asking, lambda item: None)  # rejections were reported on the first reading
         return self._split(rows, table.bytes / each, place), why
 
-    def _split(self, rows: _SplitRows, parts: float, place: str) -> PartitionedArtifact:
+    def _split(self, rows: SplitRows, parts: float, place: str) -> PartitionedArtifact:
         made, bad = split(rows.table, rows.template, place, self._wanted.partitions or max(2, math.ceil(parts)))
         late = [Rejected(*rows.origins[row], reason, row_text(rows.table, row)) for row, reason in bad]
         for item in late if rows is self._found else ():  # else they were rejected on the first reading
@@ -257,7 +257,7 @@ class SparkSubscriptions:
         return made
 
 
-class _SplitRows(NamedTuple):
+class SplitRows(NamedTuple):
     """Subscriptions for `split`, their origins, and the first bad one."""
 
     table: Any
@@ -266,15 +266,16 @@ class _SplitRows(NamedTuple):
     first: Rejected | None
 
 
-def _rows(asking: Asking, reject: Reject) -> _SplitRows:
+def split_rows(asking: Asking, reject: Reject) -> SplitRows:
+    """Read subscriptions as rows for `split`; bad ones are passed to `reject`."""
     note = FirstRejected(reject)
     if asking.template is not None:
         template, found = asking.rows()
         for item in found.rejected:
             note(item)
-        return _SplitRows(found.table, template, found.origins, note.first)
+        return SplitRows(found.table, template, found.origins, note.first)
     good = list(good_subscriptions(asking, note))
-    return _SplitRows(_text_table(good), None, [one[:3] for one in good], note.first)
+    return SplitRows(_text_table(good), None, [one[:3] for one in good], note.first)
 
 
 def _text_table(good: list[Parsed]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,12 +12,19 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from contrada.cli.ending import FAILED
+from contrada.cli.spark.match import split_rows
 from contrada.cli.spark.running import Interruption, interruptible
-from contrada.cli.subscribing import Asking, table_of
+from contrada.cli.subscribing import Asking, Reject, no_subscription, table_of
 from contrada.errors import ContradaError
 from contrada.formats.records import Rejected
+from contrada.formats.tables.row_files import row_text
+from contrada.matching import ForwardingTable
 from contrada.matching.answer import By
-from contrada.pipeline.storage import Storage
+from contrada.pipeline.batch.compiling import Plan
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.partitioned.sizing import table_limits
+from contrada.pipeline.partitioned.splitting import split
+from contrada.pipeline.storage import Storage, full_place
 from contrada.pipeline.stream.message_files import MessageFiles
 from contrada.pipeline.stream.progress import StreamProgress
 from contrada.pipeline.stream.sinks import ConsoleSink, KafkaSink, ParquetSink
@@ -48,6 +56,8 @@ class StreamPlan(NamedTuple):
     quiet: bool
     master: str | None
     jars: str | None
+    plan: Plan = "auto"
+    partitions: int | None = None
 
 
 def run(plan: StreamPlan) -> int:
@@ -64,10 +74,10 @@ def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
     try:
         frame, decoding = _source(spark, plan)
         is_begun = Storage(plan.checkpoint).inner("contrada").names("versions")
-        first = None if plan.asking is None or is_begun else table_of(plan.asking, _tell_rejected)
+        first = None if plan.asking is None or is_begun else _first_table(spark, plan, plan.asking)
         stream = match_stream(
             frame, first, plan.changes, sink=_sink(plan), checkpoint=plan.checkpoint, by=plan.by, decoding=decoding,
-            trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show,
+            trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show, plan=plan.plan,
         )  # fmt: skip
         interruption.is_patient = True
         while not stream.wait(POLL_SECONDS):
@@ -82,6 +92,31 @@ def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
         line.end([] if stream is None else stream.census.lines())
         spark.stop()
     return 0
+
+
+def _first_table(spark: SparkSession, plan: StreamPlan, asking: Asking) -> ForwardingTable | PartitionedArtifact:
+    """Return the table of a new checkpoint, in partitions if asked for, or if it is larger than a worker can hold."""
+    most, each = table_limits(spark)
+    reject: Reject = _tell_rejected
+    place = f"{full_place(plan.checkpoint)}/contrada/artifacts"
+    if plan.plan != "partitioned":
+        table = table_of(asking, _tell_rejected)
+        if plan.plan == "broadcast" or table.stats().nbytes <= most:
+            return table
+        reject = _ignore  # rejections were reported on the first reading
+    rows = split_rows(asking, reject)
+    count = plan.partitions or max(2, math.ceil(rows.table.nbytes / each))
+    made, bad = split(rows.table, rows.template, place, count)
+    late = [Rejected(*rows.origins[row], reason, row_text(rows.table, row)) for row, reason in bad]
+    for item in late:
+        reject(item)
+    if not made.subscriptions:
+        raise no_subscription(asking, rows.first or next(iter(late), None))
+    return made
+
+
+def _ignore(item: Rejected) -> None:
+    pass
 
 
 def _tell_rejected(item: Rejected) -> None:

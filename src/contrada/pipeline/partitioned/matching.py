@@ -43,15 +43,19 @@ def match_partitions(
     """Route messages now; return lists of matches with the number of their message, and rejections."""
     may_repeat = artifact.has_shared or (by == "subscriber" and artifact.has_subscribers)
     routed = _routed(messages, columns, systems, artifact, may_repeat)
-    total = max(1, sum(routed.tasks))
-    whose = f.col("partition")
-    first, several = (_chosen(values, whose) for values in (first_tasks(routed.counts, routed.tasks), routed.tasks))
-    task = f.coalesce(first + f.pmod("number", several), f.pmod("number", f.lit(total)))
+    total, task = place_of_task(first_tasks(routed.counts, routed.tasks), routed.tasks)
     spread = routed.frame.where("partition IS NOT NULL OR reason IS NOT NULL")
-    placed = spread.repartitionById(total, task.cast("int"))
+    placed = spread.repartitionById(total, task)
     matching = partial(match_routed, whole=artifact, names=tuple(columns), by=by, systems=systems)
     made = placed.mapInArrow(matching, answer_schema(messages.select(ID).schema, name_types(artifact), by, FURTHER))
     return made.persist(), routed
+
+
+def place_of_task(first: Sequence[int], tasks: Sequence[int]) -> tuple[int, Column]:
+    """Return the number of tasks, and the task of a row with a `partition` and a `number`."""
+    total, whose = max(1, sum(tasks)), f.col("partition")
+    start, several = (_chosen(values, whose) for values in (first, tasks))
+    return total, f.coalesce(start + f.pmod("number", several), f.pmod("number", f.lit(total))).cast("int")
 
 
 def _chosen(values: Sequence[int], place: Column) -> Column:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Protocol
 
-from contrada.cql2.queries import asked_predicate
+from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import FormatError
 from contrada.formats.reading import read_messages
 from contrada.formats.records import SUFFIXES, Rejected, json_records, lines, opened
@@ -235,8 +235,28 @@ class Applied(NamedTuple):
     attributes: set[str]
 
 
+class Subscriptions(Protocol):
+    """A table of subscriptions, as far as changes need it."""
+
+    def subscribe(self, subscriber: Name, what: Asked, key: Name, replace: bool) -> Name:
+        """Add a subscription, or replace the one with this key."""
+
+    def unsubscribe(self, key: Name) -> None:
+        """Remove a subscription; raise UnknownKeyError for an unknown key."""
+
+    def __len__(self) -> int: ...
+
+
+def keys_in(records: Iterable[Change | Rejected], kind: str) -> Iterator[Name]:
+    """Yield the keys of good records, in the type that the table's keys have."""
+    for record in records:
+        if isinstance(record, Change):
+            with suppress(FormatError):
+                yield _typed(record.key, kind, "key")
+
+
 def apply_changes(
-    table: ForwardingTable,
+    table: Subscriptions,
     records: Iterable[Change | Rejected],
     types: tuple[str, str],
     check: Callable[[set[str]], None] = lambda attributes: None,
@@ -271,11 +291,16 @@ def apply_changes(
     return made
 
 
+def changes_in(lines: bytes) -> Iterator[Change]:
+    """Yield the changes in lines of `Change.line`."""
+    for line in filter(None, lines.decode().split("\n")):
+        yield Change(*json.loads(line))
+
+
 def apply_segment(table: ForwardingTable, lines: bytes) -> int:
     """Apply changes that were validated before, from lines of `Change.line`; return the number of subscriptions."""
     count = 0
-    for line in filter(None, lines.decode().split("\n")):
-        change = Change(*json.loads(line))
+    for change in changes_in(lines):
         if change.filter is None:
             table.unsubscribe(change.key)
         else:

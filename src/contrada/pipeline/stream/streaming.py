@@ -21,19 +21,21 @@ from contrada.matching.answer import By
 from contrada.matching.census import Census
 from contrada.pipeline.answers import ID, answer_schema, name_types
 from contrada.pipeline.artifacts import Artifact, publish
-from contrada.pipeline.batch.compiling import Compiled, compile
+from contrada.pipeline.batch.compiling import Compiled, Plan, compile
 from contrada.pipeline.java_errors import SPARK_ERRORS
-from contrada.pipeline.partitioned.partitions import PartitionedArtifact
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact, manifest
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.spark_types import attribute_columns
 from contrada.pipeline.storage import Storage, path_of
 from contrada.pipeline.stream.changes import Changes, DirectoryChanges
 from contrada.pipeline.stream.file_damage import Damage
 from contrada.pipeline.stream.message_files import MessageFiles
+from contrada.pipeline.stream.partition_jobs import SparkPartitionWork, distinct_matches, may_repeat, route_batch
 from contrada.pipeline.stream.progress import StreamProgress, progress_of
 from contrada.pipeline.stream.sinks import CallSink, ParquetSink, Sink, StreamBatch
 from contrada.pipeline.stream.source_log import files_of_batch
-from contrada.pipeline.stream.version_log import Version, Versions
+from contrada.pipeline.stream.version import Table, Version
+from contrada.pipeline.stream.version_log import Versions
 from contrada.pipeline.stream.worker import FILE, FURTHER, Decoding, TaskOrders, compact_version, match_version
 from contrada.pipeline.systems import declared_systems, frame_systems
 
@@ -45,12 +47,19 @@ class _BatchCounts(NamedTuple):
     """The answers of a batch, their counts, and the censuses and files that its tasks report."""
 
     answers: DataFrame
+    good: DataFrame  # the matches
+    persisted: tuple[DataFrame, ...]
     read: int
     matches: int
     rejected: int
     censuses: list[str]
     files: list[str]
     damage: Mapping[str, str]  # rejected files with reasons; each counts as one rejected message
+
+    def unpersist(self) -> None:
+        """Drop what is persisted."""
+        for frame in self.persisted:
+            frame.unpersist()
 
 
 class Stream:
@@ -108,13 +117,13 @@ class Stream:
         try:
             counts = counted.read + lost, counted.matches, counted.rejected + lost
             batch = StreamBatch(number, version.number, version.subscriptions, *counts)
-            named = f.lit(version.number).cast("bigint").alias("version")
-            good = answers.where("found IS NOT NULL").select(ID, f.inline("found"), named)
-            bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named)
+            named = f.lit(version.number).cast("bigint")
+            good = counted.good.withColumn("version", named)
+            bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named.alias("version"))
             self.versions.check_driver()
             self._sink.write(good, _with_files(bad, counted.damage, version.number), batch)
         finally:
-            answers.unpersist()
+            counted.unpersist()
         for text in counted.censuses:
             self.census.merge(text)
         self._last = (batch, time.perf_counter() - began)
@@ -141,22 +150,27 @@ class Stream:
             unread = damage.unread([uri for uri in uris if path_of(uri) not in seen])
             if unread is not None:
                 return counted._replace(damage=unread)
-            counted.answers.unpersist()
+            counted.unpersist()
             found = damage.sorted(uris)
         frame = damage.read(found)
         return self._count(messages.where("false") if frame is None else frame, version)._replace(damage=found.damage)
 
     def _count(self, messages: DataFrame, version: Version) -> _BatchCounts:
-        answers = self._answers(messages, version).persist()
-        sums = f.sum("messages"), f.sum(f.size("found")), f.count("reason")
+        answers, good, persisted = self._answers(messages, version)
+        matches = f.lit(-1)  # counted apart, where some are found twice
+        if good is None:
+            good, matches = answers.where("found IS NOT NULL").select(ID, f.inline("found")), f.sum(f.size("found"))
+        sums = f.sum("messages"), matches, f.count("reason")
         try:
             found = answers.select(*sums, f.collect_list("census"), f.collect_list("file")).collect()
+            *total, censuses, files = found[0]
+            read, number, rejected = (int(value or 0) for value in total)
+            number = good.count() if number < 0 else number
         except BaseException:
-            answers.unpersist()
+            for frame in persisted:
+                frame.unpersist()
             raise
-        *total, censuses, files = found[0]
-        read, matches, rejected = (int(value or 0) for value in total)
-        return _BatchCounts(answers, read, matches, rejected, censuses, files, {})
+        return _BatchCounts(answers, good, persisted, read, number, rejected, censuses, files, {})
 
     def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
         """Return the columns for tasks (id, attributes or text, file), and the names of the attributes."""
@@ -168,30 +182,42 @@ class Stream:
         # As bytes: a text that is not UTF-8 is the fault of one message, and Arrow rejects such text.
         return messages.select(messages[ID].cast("string").alias("id"), messages[TEXT].cast("binary"), *file), ()
 
-    def _answers(self, messages: DataFrame, version: Version) -> DataFrame:
-        """Return lists of matches, rejections and counts of the messages."""
+    def _answers(
+        self, messages: DataFrame, version: Version
+    ) -> tuple[DataFrame, DataFrame | None, tuple[DataFrame, ...]]:
+        """Return lists of matches, rejections and counts; the matches, if some lists repeat others; what to unpersist.
+
+        Messages of a table in partitions are routed now.
+        """
         has_files = FILE in messages.columns
         sent, columns = self._sent(messages, version)
         ids = messages.select(ID).schema if self._decoding is None else StructType().add(ID, "string")
         ids[ID].nullable = True
-        schema = answer_schema(ids, name_types(version.artifact), self._by, FURTHER)
         # If files may be damaged, tasks read their CRS, where C++ code can crash a worker only.
         systems = declared_systems(messages, columns) if has_files else frame_systems(messages, columns)
         work = TaskOrders(
             version._replace(state=None), self.versions.place.where, self._by, columns, self._decoding,
             self.versions.retired, systems, has_files,
         )  # fmt: skip
-        return sent.mapInArrow(partial(match_version, work=work), schema)
+        if isinstance(version.artifact, PartitionedArtifact):
+            made = route_batch(sent, ids, work)
+            repeats = may_repeat(version.artifact, self._by, bool(version.segments))
+            return made.answers, distinct_matches(made.answers, self._by) if repeats else None, tuple(made)
+        schema = answer_schema(ids, name_types(version.artifact), self._by, FURTHER)
+        answers = sent.mapInArrow(partial(match_version, work=work), schema).persist()
+        return answers, None, (answers,)
 
 
 def match_stream(
     messages: DataFrame | MessageFiles,
-    subscriptions: DataFrame | Compiled | Artifact | ForwardingTable | None = None,
+    subscriptions: DataFrame | Compiled | Artifact | PartitionedArtifact | ForwardingTable | None = None,
     changes: str | os.PathLike[str] | Changes | None = None,
     *,
     sink: str | os.PathLike[str] | Sink | Callable[[DataFrame, DataFrame, StreamBatch], None],
     checkpoint: str | os.PathLike[str],
     by: By = "subscription",
+    plan: Plan = "auto",
+    partitions: int | None = None,
     template: Asked | None = None,
     decoding: Decoding | None = None,
     trigger: Mapping[str, Any] | None = None,
@@ -203,20 +229,20 @@ def match_stream(
     `messages` are as for `match`; with `decoding` they have a column `value` of JSON texts beside `message_id`. Of
     `MessageFiles` a damaged file is rejected; with Spark's own file source it ends the stream. A new checkpoint starts
     with `subscriptions`; an existing one continues with its own. `changes` is a directory of change records, or a
-    `ChangeTable`. `sink` is a directory for Parquet, another sink, or a function of matches, rejections and
-    `StreamBatch`. `trigger` holds the arguments of Spark's `trigger`, except `realTime` and `continuous`. `progress` is
-    called after every batch.
+    `ChangeTable`. `plan` and `partitions` are those of `compile`, for rows of subscriptions; a checkpoint keeps its
+    plan. `sink` is a directory for Parquet, another sink, or a function of matches, rejections and `StreamBatch`.
+    `trigger` holds the arguments of Spark's `trigger`, except `realTime` and `continuous`. `progress` is called after
+    every batch.
     """
-    _check_trigger(trigger)
-    if not os.fspath(checkpoint):
-        raise ContradaError("checkpoint: need a directory or URI for this stream alone")
+    _check_options(trigger, checkpoint, by, (plan, partitions), subscriptions)
     place = Storage(checkpoint)
     files = None
     if isinstance(messages, MessageFiles):
         files, decoding = messages, messages.decoding if decoding is None else decoding
         messages = files.stream(place)
-    _check(messages, by, decoding, subscriptions, template)
+    _check(messages, decoding, subscriptions, template)
     session = messages.sparkSession
+    first = partial(_first, subscriptions, template=template, plan=plan, partitions=partitions)
     taken = _sink_of(sink)
     source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
 
@@ -229,9 +255,10 @@ def match_stream(
         if decoding is None:
             attribute_columns(messages, attributes)
 
-    versions = Versions(place, source, compact, check, compact_after)
+    versions = Versions(place, source, compact, check, compact_after, SparkPartitionWork(session))
     taken.begin(versions.id)
-    versions.begin(lambda artifacts: _first(subscriptions, artifacts, template))
+    versions.begin(first)
+    check_plan(versions.current.artifact, plan)
     if decoding is None:
         check(set(versions.current.attributes))
     stream = Stream(versions, taken, by, decoding, progress, None if files is None else (files, place))
@@ -242,22 +269,50 @@ def match_stream(
     return stream
 
 
-def _check(messages: DataFrame, by: str, decoding: Decoding | None, subscriptions: Any, template: Any) -> None:
+def check_given(subscriptions: Any, plan: str, partitions: int | None) -> None:
+    """Raise for a plan that compiled subscriptions do not have."""
+    if partitions is not None:
+        raise ContradaError("partitions do not apply to compiled subscriptions; pass them to compile")
+    if isinstance(subscriptions, ForwardingTable):
+        if plan == "partitioned":
+            raise ContradaError('a ForwardingTable is one table; pass rows of subscriptions, or plan="broadcast"')
+        return
+    check_plan(subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions, plan)
+
+
+def check_plan(table: Table, plan: str) -> None:
+    """Raise if the table of a stream, which decides the plan, has another one."""
+    own = "partitioned" if isinstance(table, PartitionedArtifact) else "broadcast"
+    if plan not in ("auto", own):
+        raise ContradaError(f'the subscriptions were compiled with plan="{own}"; a stream keeps the plan it began with')
+
+
+def _check(messages: DataFrame, decoding: Decoding | None, subscriptions: Any, template: Any) -> None:
     if not messages.isStreaming:
         raise ContradaError("messages are a table; match_stream needs a stream, use match")
-    if by not in ("subscription", "subscriber"):
-        raise ContradaError(f'by: need "subscription" or "subscriber", got {by!r:.60}')
     if type(messages).__module__.startswith("pyspark.sql.connect"):
         raise ContradaError("streams do not work with Spark Connect; use a classic Spark session")
     for name in (ID,) if decoding is None else (ID, TEXT):
         if name not in messages.columns:
             raise FormatError(f"messages need column {name!r}; columns: {', '.join(messages.columns)}")
-    if template is not None and isinstance(subscriptions, Compiled | Artifact | ForwardingTable | None):
+    if template is not None and isinstance(
+        subscriptions, Compiled | Artifact | PartitionedArtifact | ForwardingTable | None
+    ):
         raise ContradaError("template needs rows of subscriptions as a DataFrame")
 
 
-def _check_trigger(trigger: Mapping[str, Any] | None) -> None:
-    """Raise for triggers without `foreachBatch`, in which a batch gets its version."""
+def _check_options(
+    trigger: Mapping[str, Any] | None, checkpoint: Any, by: str, planned: tuple[str, int | None], subscriptions: Any
+) -> None:
+    """Raise for wrong options, and triggers without `foreachBatch`, in which a batch gets its version."""
+    if not os.fspath(checkpoint):
+        raise ContradaError("checkpoint: need a directory or URI for this stream alone")
+    if by not in ("subscription", "subscriber"):
+        raise ContradaError(f'by: need "subscription" or "subscriber", got {by!r:.60}')
+    if planned[0] not in ("auto", "broadcast", "partitioned"):
+        raise ContradaError(f'plan: need "auto", "broadcast" or "partitioned", got {planned[0]!r:.60}')
+    if not isinstance(subscriptions, DataFrame | None):
+        check_given(subscriptions, *planned)
     for name in ("realTime", "continuous"):
         if trigger and name in trigger:
             raise ContradaError(f"trigger {name!r} does not support foreachBatch; use another trigger")
@@ -273,18 +328,18 @@ def _sink_of(sink: Any) -> Sink:
     raise ContradaError(f"sink: need a directory, a sink or a function, got {sink!r:.60}")
 
 
-def _first(subscriptions: Any, artifacts: str, template: Asked | None) -> Artifact:
+def _first(subscriptions: Any, artifacts: str, *, template: Asked | None, plan: Plan, partitions: int | None) -> Table:
     """Return the table that a new stream starts with."""
     if subscriptions is None:
-        return publish(ForwardingTable(), artifacts, key_type="string", subscriber_type="string")
+        types = ("string", "string")
+        if plan == "partitioned":
+            return manifest(artifacts, (), (*types, False), 0)
+        return publish(ForwardingTable(), artifacts, key_type=types[0], subscriber_type=types[1])
     if isinstance(subscriptions, ForwardingTable):
         return publish(subscriptions, artifacts)
     if not isinstance(subscriptions, Artifact | PartitionedArtifact | Compiled):
-        subscriptions = compile(subscriptions, artifacts, template=template, plan="broadcast")
-    artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
-    if isinstance(artifact, PartitionedArtifact):
-        raise ContradaError('a stream needs the whole table on every executor; compile it with plan="broadcast"')
-    return artifact
+        subscriptions = compile(subscriptions, artifacts, template=template, plan=plan, partitions=partitions)
+    return subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
 
 
 def _with_files(rejected: DataFrame, damage: Mapping[str, str], version: int) -> DataFrame:

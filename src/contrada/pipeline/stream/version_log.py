@@ -3,8 +3,9 @@
 `<checkpoint>/contrada/` holds `stream.json` (id of the stream), `driver.json` (the driver that runs it),
 `versions/<v>.json`, `segments/<v>.ndjson` (changes that made version v), `batches/<n>.json` (the version of batch n),
 `artifacts/<digest>/` (compiled tables of this stream alone) and `rejected_changes/`. A version is a compiled table and
-the segments after it. Compaction merges both into a new table, in a task. More than `MAX_SEGMENT_RECORDS` changes at
-once become a new table in the driver, without a segment, while batches go on.
+the segments after it. Compaction merges both into a new table, in a task, or in a task for each partition. More than
+`MAX_SEGMENT_RECORDS` changes at once become a new table in the driver, without a segment, while batches go on; of
+partitions, workers build the tables.
 """
 
 from __future__ import annotations
@@ -15,58 +16,47 @@ import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from contrada.errors import ContradaError, TableError
 from contrada.matching import ForwardingTable
 from contrada.pipeline import manifests
 from contrada.pipeline.artifact_cache import cache_home, open_copy
 from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.storage import Storage
-from contrada.pipeline.stream.changes import Applied, Changes, News, apply_changes, apply_segment
+from contrada.pipeline.stream.changes import (
+    Applied,
+    Change,
+    Changes,
+    News,
+    Subscriptions,
+    apply_changes,
+    apply_segment,
+    changes_in,
+    keys_in,
+)
+from contrada.pipeline.stream.partitioned_changes import ChangedPartitions, PartitionWork
+from contrada.pipeline.stream.version import FIELDS, Table, Version, digests_of
 
 FOLDER = "contrada"
 FOLDERS = ("", "versions", "segments", "batches", "rejected_changes", "artifacts")
 MAX_SEGMENT_RECORDS = 500  # records; more are applied in the background, since each takes milliseconds
 MAX_RETIRED_TABLES = 100  # removed tables reported to executors; a missed copy goes when it has been unused for long
 T = TypeVar("T")
-Compact = Callable[["Version", str], Artifact]  # arguments: a version, and the directory of artifacts
-
-
-class Version(NamedTuple):
-    """The subscriptions at some time: a table, changes since, and the attributes that both test."""
-
-    number: int
-    artifact: Artifact
-    segments: tuple[int, ...]  # versions whose changes are not in the table
-    changes: int  # in these segments
-    attributes: tuple[str, ...]
-    subscriptions: int
-    state: Any  # of the source of changes
-
-    def text(self) -> bytes:
-        """Return the version as JSON."""
-        return json.dumps({**self._asdict(), "artifact": self.artifact._asdict()}).encode()
-
-
-FIELDS: dict[str, manifests.Check] = {
-    **dict.fromkeys(("number", "changes", "subscriptions"), manifests.count),
-    "artifact": Artifact.of,
-    "segments": manifests.list_of(manifests.count),
-    "attributes": manifests.list_of(manifests.text),
-    "state": manifests.anything,
-}
+Compact = Callable[[Version, str], Artifact]  # arguments: a version, and the directory of artifacts
 
 
 # Many changes as a table: the result of the changes, and the state after them.
-Prepared = tuple[Artifact, Applied, Any]
+Prepared = tuple[Table, Applied, Any]
 
 
 class Versions:
     """The versions of one stream, in its driver. Not thread-safe, apart from its own background threads.
 
-    `check` raises for attributes that messages cannot have; `compact` makes a table of a version. If two drivers use
-    one checkpoint, the later one continues, and the other raises before its next batch or output.
+    `check` raises for attributes that messages cannot have; `compact` makes a table of a version, `work` does what
+    tables in partitions need. If two drivers use one checkpoint, the later one continues, and the other raises before
+    its next batch or output.
     """
 
     def __init__(
@@ -76,15 +66,16 @@ class Versions:
         compact: Compact,
         check: Callable[[set[str]], None] = lambda attributes: None,
         compact_after: int = 1000,
+        work: PartitionWork | None = None,
         segment_records: int = MAX_SEGMENT_RECORDS,
         retired_tables: int = MAX_RETIRED_TABLES,
     ) -> None:
         self.place = checkpoint.inner(FOLDER)
         self._artifacts = f"{self.place.where}/artifacts"
         self._changes, self._compact, self._check, self._compact_after = changes, compact, check, compact_after
-        self._segment_records, self._retired_tables = segment_records, retired_tables
+        self._segment_records, self._retired_tables, self._work = segment_records, retired_tables, work
         # At most one of the two is set: a table is made either of the version before the changes, or of the changes.
-        self._compaction: tuple[Version, Future[Artifact]] | None = None
+        self._compaction: tuple[Version, Future[Table]] | None = None
         self._preparation: Future[Prepared] | None = None
         self._is_beginning = True
         self._driver = uuid.uuid4().hex
@@ -104,7 +95,7 @@ class Versions:
             return self.id
         return str(told["id"])
 
-    def begin(self, first: Callable[[str], Artifact]) -> None:
+    def begin(self, first: Callable[[str], Table]) -> None:
         """Continue with the latest version; if there is none, `first` is called for the table of version 0."""
         self.place.write("driver.json", json.dumps({"driver": self._driver}).encode())
         for folder in FOLDERS:
@@ -130,8 +121,14 @@ class Versions:
         self.current = version
         self.place.write(f"versions/{version.number}.json", version.text())
 
-    def _opened(self, version: Version) -> ForwardingTable:
+    def _opened(self, version: Version) -> Subscriptions:
         """Open a version's table for the driver, which validates changes with it; memory-mapped and not shared."""
+        if isinstance(version.artifact, PartitionedArtifact):
+            assert self._work is not None
+            find = partial(self._work.find, version.artifact)
+            lines = (segment(self.place, number) for number in version.segments)
+            changes = [change for text in lines for change in changes_in(text)]
+            return ChangedPartitions(find, changes, version.subscriptions)
         opened = open_copy(version.artifact, cache_home() / "tables")
         self._use = opened.use
         apply_segments(opened.table, self.place, version.segments)
@@ -191,15 +188,31 @@ class Versions:
 
     def _applied(self, news: News) -> Applied:
         types = self.current.artifact.key_type, self.current.artifact.subscriber_type
-        return apply_changes(self._table, news.records, types, self._check)
+        table = self._table
+        if isinstance(table, ChangedPartitions):
+            table.look_up(keys_in(news.records, types[0]))
+        made = apply_changes(table, news.records, types, self._check)
+        if isinstance(table, ChangedPartitions):
+            for change in made.changes:
+                table.note(change)
+        return made
 
     def _prepared(self, news: News) -> Prepared:
         """Build a table of all subscriptions with many changes applied; runs in the background."""
-        made, old = self._applied(news), self.current.artifact
+        made, old, table = self._applied(news), self.current.artifact, self._table
+        if isinstance(table, ChangedPartitions):
+            return self._rebuilt(old, list(table.changes.values()), len(table)), made, news.state
         types = {"key_type": old.key_type, "subscriber_type": old.subscriber_type}
-        return publish(self._table, self._artifacts, **types), made, news.state
+        assert isinstance(table, ForwardingTable)
+        return publish(table, self._artifacts, **types), made, news.state
 
-    def _take_prepared(self, artifact: Artifact, made: Applied, state: Any) -> None:
+    def _rebuilt(self, old: Table, changes: list[Change], subscriptions: int) -> Table:
+        """Build partitions with the changes since their base."""
+        assert self._work is not None
+        assert isinstance(old, PartitionedArtifact)
+        return self._work.rebuild(old, changes, subscriptions, self._artifacts)
+
+    def _take_prepared(self, artifact: Table, made: Applied, state: Any) -> None:
         """Make a version of a prepared table."""
         self._preparation = None
         self._put_changes(Version(self.current.number + 1, artifact, (), 0, (), artifact.subscriptions, state), made)
@@ -231,8 +244,13 @@ class Versions:
 
     def _begin_compaction(self) -> None:
         is_free = self._compaction is None and self._preparation is None
-        if is_free and self.current.changes >= self._compact_after:
-            self._compaction = self.current, in_background(partial(self._compact, self.current, self._artifacts))
+        if not is_free or self.current.changes < self._compact_after:
+            return
+        build: Callable[[], Table] = partial(self._compact, self.current, self._artifacts)
+        if isinstance(self._table, ChangedPartitions):
+            changes = list(self._table.changes.values())  # a copy: later changes are not part of this version
+            build = partial(self._rebuilt, self.current.artifact, changes, self.current.subscriptions)
+        self._compaction = self.current, in_background(build)
 
     def wait(self) -> None:
         """Wait until no table is being built."""
@@ -261,7 +279,7 @@ class Versions:
         used = {number for version in versions for number in version.segments}
         for number in set(self._numbers("segments")) - used:
             self.place.remove(f"segments/{number}.ndjson")
-        self._remove_artifacts({version.artifact.digest for version in versions})
+        self._remove_artifacts(set().union(*(digests_of(version.artifact) for version in versions)))
 
     def _remove_artifacts(self, used: set[str]) -> None:
         """Remove unused tables of this stream; none while a table is built, which may equal an old one."""
@@ -272,7 +290,7 @@ class Versions:
             if not compaction.done():
                 return
             if compaction.exception() is None:
-                used.add(compaction.result().digest)
+                used |= digests_of(compaction.result())
         for digest in self.place.names("artifacts"):
             if manifests.is_digest(digest) and digest not in used:
                 self.place.remove(f"artifacts/{digest}")

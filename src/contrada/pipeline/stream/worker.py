@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from itertools import chain, groupby
 from typing import Any, NamedTuple
@@ -22,7 +22,8 @@ from contrada.pipeline.artifact_cache import OpenTable, cache_home, open_copy, r
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.storage import Storage, path_of
-from contrada.pipeline.stream.version_log import Version, apply_segments
+from contrada.pipeline.stream.version import Version
+from contrada.pipeline.stream.version_log import apply_segments
 from contrada.pipeline.systems import NO_SYSTEMS, Systems, file_systems, named_columns
 
 FURTHER = {"raw": "string", "messages": "int64", "census": "string", "file": "string"}  # columns of answers
@@ -78,13 +79,14 @@ _READY: Ready | None = None  # a worker runs one task at a time, and the version
 def ready_table(version: Version, place: str) -> Ready:
     """Return the table of a version; an open table of an earlier version is updated if possible."""
     global _READY
-    held = _READY
-    digest = f"{place} {version.artifact.digest}"
+    held, artifact = _READY, version.artifact
+    assert isinstance(artifact, Artifact)
+    digest = f"{place} {artifact.digest}"
     if held is None or held.digest != digest or held.segments != version.segments[: len(held.segments)]:
         _READY = None
         if held is not None:
             held.opened.use.close()
-        held = Ready(open_copy(version.artifact, cache_home() / "tables"), digest, (), 0, {})
+        held = Ready(open_copy(artifact, cache_home() / "tables"), digest, (), 0, {})
     elif held.segments == version.segments:
         return held
     _READY = None  # if a segment cannot be read, the table is between two versions
@@ -100,6 +102,7 @@ def compact_version(batches: Iterator[Any], version: Version, place: str, artifa
     """
     list(batches)
     old = version.artifact
+    assert isinstance(old, Artifact)
     opened = open_copy(old, cache_home() / "tables")
     with closing(opened.use):
         apply_segments(opened.table, Storage(place), version.segments)
@@ -113,6 +116,7 @@ def match_version(batches: Iterator[Any], work: TaskOrders) -> Iterator[Any]:
     if first is None:
         return
     ready, count, files = ready_table(work.version, work.place), 0, dict[str, None]()
+    assert isinstance(work.version.artifact, Artifact)
     table, slices, writer = ready.opened.table, Slices(), ready.writer(work.version.artifact, work.by)
     census = Census(table.asked_kinds())
     for digest in work.retired:
@@ -122,24 +126,33 @@ def match_version(batches: Iterator[Any], work: TaskOrders) -> Iterator[Any]:
         if work.has_files:
             files |= dict.fromkeys(batch.column(batch.num_columns - 1).unique().to_pylist())
         bad: dict[int, str] = {}
-        ids, groups = (_columns if work.decoding is None else _decoded)(batch, work, bad)
+        ids, groups = read_batch(batch, work, bad)
         for places, messages in groups:
             census.add(messages)
             for start, answer in slices.match(table, messages, work.by):
                 own = places[start : start + answer.asked]
                 yield from writer.matches(ids.take(pa.array(own)), answer)
                 bad |= {int(own[row]): reason for row, reason in answer.rejected.items()}
-        raw = {}
-        if bad and work.decoding is not None:
-            texts = [_text(text) if row in bad else None for row, text in enumerate(batch.column(1).to_pylist())]
-            raw["raw"] = pa.array(texts, pa.string())
-        yield from writer.rejections(ids, dict(sorted(bad.items())), **raw)
+        yield from writer.rejections(ids, dict(sorted(bad.items())), **raw_texts(batch, work, bad))
     id_type = first.column(0).type
     yield writer.rows(pa.nulls(1, id_type), messages=[count], census=[census.to_json()])
     yield writer.rows(pa.nulls(len(files), id_type), file=list(files))
 
 
 Group = tuple[NDArray[np.int64], Any]  # places of messages in a batch, and the messages
+
+
+def read_batch(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, list[Group]]:
+    """Return the ids and messages of a batch of an id, and attributes or a text; others are added to `bad`."""
+    return (_columns if work.decoding is None else _decoded)(batch, work, bad)
+
+
+def raw_texts(batch: Any, work: TaskOrders, bad: Collection[int]) -> dict[str, Any]:
+    """Return the column `raw` with the texts of bad messages, if messages are texts."""
+    if not bad or work.decoding is None:
+        return {}
+    texts = [_text(text) if row in bad else None for row, text in enumerate(batch.column(1).to_pylist())]
+    return {"raw": pa.array(texts, pa.string())}
 
 
 def _columns(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, list[Group]]:
