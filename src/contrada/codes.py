@@ -33,7 +33,8 @@ DISJOINT_BIT, CONTAINS_BIT = 1 << int(DISJOINT), 1 << int(CONTAINS)
 ) = (np.int64(k) for k in range(17))
 
 # Regions.
-HOLE, TOUCHING = 1, 2  # ring flags: a hole; another ring of the same region passes through a point of this ring
+# Ring flags: a hole; another ring of the same region passes through a point of this ring; no ring, but part of a line.
+HOLE, TOUCHING, LINE = 1, 2, 4
 PLAIN_SIZE = 21  # bytes of a WKB point without Z, M or SRID
 EWKB_SRID = 0x20000000  # bit in the geometry type of EWKB: an SRID follows
 MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-120, 1e120  # of coordinates; beyond, the orientation test overflows or loses bits

@@ -87,7 +87,8 @@ def number_text(value: float) -> str:
     return text[:-2] if text.endswith(".0") else text
 
 
-def _ring_text(ring: Ring) -> str:
+def ring_text(ring: Ring) -> str:
+    """Return the WKT of the vertices of a ring or of a part of a line."""
     # JSON takes a tenth of the time of repr. It writes numbers alike, but for those of many digits before or after 0.
     text = _JSON.encode(ring.tolist()).decode()
     if "e" in text or "0.0000" in text:
@@ -98,7 +99,7 @@ def _ring_text(ring: Ring) -> str:
 
 def polygons_to_wkt(polygons: Polygons) -> str:
     """Return the WKT of a polygon, or of a multipolygon for several."""
-    texts = ["(" + ", ".join(map(_ring_text, (shell, *holes))) + ")" for shell, holes in polygons]
+    texts = ["(" + ", ".join(map(ring_text, (shell, *holes))) + ")" for shell, holes in polygons]
     return f"POLYGON {texts[0]}" if len(texts) == 1 else f"MULTIPOLYGON ({', '.join(texts)})"
 
 

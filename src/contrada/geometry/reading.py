@@ -17,6 +17,9 @@ from contrada.errors import ArgumentError
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import FaultCode, rejection
+from contrada.geometry.line import Line
+from contrada.geometry.line_column import LineArray, SiftedLines, sift_lines
+from contrada.geometry.line_sources import LINE_TYPES
 from contrada.geometry.point import (
     Point,
     PointArray,
@@ -38,6 +41,7 @@ ONE_GEOMETRY = "a Region or Point, a Shapely geometry or an object with __geo_in
 GEOMETRY_OR_COLUMN = (
     "a Region, Point, RegionArray or PointArray, or geometry of Shapely, GeoPandas, GeoArrow or __geo_interface__"
 )
+_LINE_NAMES = ("LineString", "LinearRing", "MultiLineString")
 SourceKind = Literal["wkb", "wkt", "geojson", "shapely", "arrow"]
 
 
@@ -71,6 +75,20 @@ def read_points(source: Any, *, crs: Any = None) -> SiftedPoints:
         common_crs(source.crs, crs)
         return SiftedPoints(source, np.arange(len(source)), ())
     return sift_point_rows(*_with_kind(source), crs)
+
+
+@checks_arguments
+def read_lines(source: Any, *, crs: Any = None) -> SiftedLines:
+    """Return the good lines of a column and the rejected rows, like `read_regions`.
+
+    >>> read = read_lines(["LINESTRING(0 0, 2 0)", "LINESTRING(1 1, 1 1)", None])
+    >>> read.lines[0], [(bad.row, bad.fault.value) for bad in read.rejected]
+    (<Line LINESTRING (0 0, 2 0)>, [(1, 'too-few-vertices'), (2, 'null')])
+    """
+    if isinstance(source, LineArray):
+        common_crs(source.crs, crs)
+        return SiftedLines(source, np.arange(len(source)), ())
+    return sift_lines(*_with_kind(source), crs)
 
 
 def sift_regions(kind: SourceKind, values: Any, crs: Any, repair: bool) -> Sifted:
@@ -112,7 +130,7 @@ def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:
 
 def _with_kind(source: Any) -> tuple[SourceKind, Any]:
     """Return the kind of a source and its values, judged by the first value that is not None."""
-    if isinstance(source, str | bytes | Mapping | Region):
+    if isinstance(source, str | bytes | Mapping | Region | Line):
         raise ArgumentError(f"need a column, such as a list, got a single {type(source).__name__}")
     if hasattr(source, "geom_type"):  # GeoPandas
         return "shapely", source
@@ -171,6 +189,32 @@ def one_geometry_of(value: Any) -> One:
     if isinstance(made, (RegionArray, PointArray)):
         raise ArgumentError(f"need one region or point, got a column of {len(made)}")
     return made
+
+
+def shape_of(value: Any) -> One | Many | Line | LineArray:
+    """Return one region, point or line, or a column of one of these, from any supported object.
+
+    >>> shape_of({"type": "LineString", "coordinates": [[0, 0], [1, 1]]})
+    <Line LINESTRING (0 0, 1 1)>
+    """
+    if isinstance(value, (Line, LineArray)):
+        return value
+    if is_shapely(value):
+        return Line.from_shapely(value) if value.geom_type in _LINE_NAMES else geometry_of(value)
+    if isinstance(value, Mapping):
+        geometry = value.get("geometry") if value.get("type") == "Feature" else value
+        is_line = isinstance(geometry, Mapping) and geometry.get("type") in _LINE_NAMES
+        return Line.from_geojson(value) if is_line else geometry_of(value)
+    if _is_array_of_shapely(value):
+        kinds = shapely.get_type_id(np.asarray(value, dtype=object))
+        return LineArray.from_shapely(value) if np.isin(kinds, LINE_TYPES).all() else geometry_of(value)
+    if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
+        from contrada.geometry.arrow.lines import is_line_array
+
+        return LineArray.from_arrow(value) if is_line_array(value) else geometry_of(value)
+    if not isinstance(value, (Region, Point)) and isinstance(getattr(value, "__geo_interface__", None), Mapping):
+        return shape_of(value.__geo_interface__)
+    return geometry_of(value)
 
 
 def _is_array_of_shapely(value: Any) -> bool:

@@ -30,6 +30,7 @@ SQUARE = [(0, 0), (4, 0), (4, 4), (0, 4)]
 WKB = ct.Region.box(0, 0, 4, 4).to_wkb()
 POINT_WKB = ct.Point(1, 2).to_wkb()
 WKT = "POLYGON((0 0, 4 0, 4 4, 0 0))"
+LINE = ct.Line([(0, 0), (4, 4)])
 POLYGON = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}
 BY_SUBSCRIBER = ("ForwardingTable.simplified", "SubscriberTable.match", "SubscriberTable.match_many")
 
@@ -68,6 +69,8 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "TrackEvents": lambda: tracker().publish([{"id": 1, "area": ct.Point(1, 1)}]),
     "Region": lambda: ct.Region.box(0, 0, 4, 4),
     "RegionArray": lambda: ct.RegionArray.from_regions([ct.Region.box(0, 0, k, k) for k in (1, 2, 3)]),
+    "Line": lambda: ct.Line([(0, 0), (4, 4)]),
+    "LineArray": lambda: ct.LineArray.from_lines([ct.Line([(0, 0), (k, k)]) for k in (1, 2, 3)]),
     "Point": lambda: ct.Point(1, 2),
     "PointArray": lambda: ct.PointArray([[0, 0], [1, 1]]),
     "Constraint": lambda: ct.Constraint("a", "=", 1),
@@ -104,6 +107,12 @@ GOOD: dict[str, Any] = {
     "PointArray.from_shapely.values": [shapely.Point(1, 2)],
     "RegionArray.from_shapely.values": [shapely.box(0, 0, 1, 1)],
     "RegionArray.from_wkt.values": [WKT], "RegionArray.from_geojson.values": [POLYGON],
+    "parts": SQUARE, "lines": [ct.Line(SQUARE)],
+    "Line.from_wkb.data": LINE.to_wkb(), "Line.from_wkt.text": LINE.to_wkt(),
+    "Line.from_geojson.value": LINE.to_geojson(), "Line.from_shapely.geometry": LINE.to_shapely(),
+    "LineArray.from_wkb.values": [LINE.to_wkb()], "LineArray.from_wkt.values": [LINE.to_wkt()],
+    "LineArray.from_geojson.values": [LINE.to_geojson()], "LineArray.from_shapely.values": [LINE.to_shapely()],
+    "LineArray.from_arrow.values": pa.array([LINE.to_wkb()]), "read_lines.source": [LINE.to_wkb()],
     "regions": [ct.Region.box(0, 0, 1, 1)], "source": [WKB], "read_points.source": [POINT_WKB],
     "operator": ">=", "escape": "\\", "key": "k1", "subscriber": "ops", "what": "severity >= 3", "by": "subscription",
     "constraints": [ct.Constraint("severity", ">=", 3)],
@@ -120,11 +129,12 @@ GOOD: dict[str, Any] = {
 # Parameters whose values hold others: lists of awkward values are tried as well.
 SEQUENCES = frozenset((
     "shell", "holes", "values", "regions", "constraints", "filters", "rows", "messages", "xy", "item", "relations",
-    "source", "on", "keys",
+    "source", "on", "keys", "parts", "lines",
 ))  # fmt: skip
 # An Arrow array whose offsets are wrong kills Python when it is printed: only what takes Arrow must survive it.
 BROKEN = "arrow broken binary"
 TAKES_ARROW = (
+    "read_lines", "LineArray.from_arrow", "LineArray.from_wkb",
     "read_regions", "read_points", "RegionArray.from_arrow", "RegionArray.from_wkb", "PointArray.from_arrow",
     "PointArray.from_wkb",
 )  # fmt: skip
@@ -141,6 +151,8 @@ REASONS = {
     "FaultCode": "an enumeration of codes",
     "ValueType": "users derive from it; their methods are their own",
     "register_type": "users derive the type that it takes",
+    "LineArray": "wraps arrays that the package has checked; users call the from_ methods",
+    "Line._from_column": "wraps a column that the package has checked",
     "RegionArray": "wraps arrays that the package has checked; users call the from_ methods",
     "PointArray.of_checked": "wraps arrays that the package has checked",
     "Region._from_column": "wraps a column that the package has checked",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
@@ -224,6 +225,7 @@ def geojson_corpus() -> dict[str, Any]:
 def geometry_doors() -> Iterator[Door]:
     """The doors of single geometries and of columns."""
     regions, points, region, point = ct.read_regions, ct.read_points, ct.Region, ct.Point
+    lines, line = ct.read_lines, ct.Line
     readers: tuple[tuple[str, Callable[[Any], Any], Callable[[], dict[str, Any]], float], ...] = (
         ("Region.from_wkb", region.from_wkb, wkb_corpus, 3),
         ("Region.from_wkb, hex", lambda data: region.from_wkb(data.hex()), _small_wkb, 0.3),
@@ -240,12 +242,39 @@ def geometry_doors() -> Iterator[Door]:
         ("Region.from_geojson, text", region.from_geojson, geojson_corpus, 2),
         ("Point.from_geojson", lambda text: point.from_geojson(_decoded(text)), geojson_corpus, 2),
         ("RegionArray.from_geojson", lambda text: regions([text, None]), geojson_corpus, 2),
+        ("Line.from_wkb", lambda data: line.from_wkb(as_line(data)), wkb_corpus, 2),
+        ("Line.from_wkt", lambda text: line.from_wkt(LINE_WORDS.sub("MULTILINESTRING", text)), wkt_corpus, 2),
+        ("Line.from_geojson", lambda text: line.from_geojson(_decoded(as_line_json(text))), geojson_corpus, 2),
+        ("LineArray.from_wkb", lambda data: lines([as_line(data), None, data]), wkb_corpus, 2),
+        ("LineArray.from_wkt", lambda text: lines([LINE_WORDS.sub("MULTILINESTRING", text), None]), wkt_corpus, 2),
+        ("LineArray.from_geojson", lambda text: lines([as_line_json(text), None]), geojson_corpus, 2),
     )
     for name, read, corpus, weight in readers:
         yield Door(name, (name.partition(",")[0],), lambda data, read=read: use(read(data)), corpus, weight)
-    kinds = ("Region", "RegionArray", "Point", "PointArray")
+    kinds = ("Region", "RegionArray", "Point", "PointArray", "Line", "LineArray")
     yield Door("shapely", tuple(f"{kind}.from_shapely" for kind in kinds), _shapely, _shapely_corpus, 1)
-    yield Door("arrow columns", ("RegionArray.from_arrow", "PointArray.from_arrow"), _arrow, arrow_corpus, 4)
+    columns = ("RegionArray.from_arrow", "PointArray.from_arrow", "LineArray.from_arrow")
+    yield Door("arrow columns", columns, _arrow, arrow_corpus, 4)
+
+
+LINE_WORDS = re.compile("MULTIPOLYGON|POLYGON", re.IGNORECASE)
+
+
+def as_line(data: bytes) -> bytes:
+    """WKB of a polygon as that of a multilinestring of its rings, and of other types unchanged."""
+    if len(data) < 9 or data[:5] != wkb_head(3):
+        return data
+    pieces, at = [wkb_head(5), data[5:9]], 9
+    while at + 4 <= len(data):
+        size = 4 + 16 * int.from_bytes(data[at : at + 4], "little")
+        pieces += [wkb_head(2), data[at : at + size]]
+        at += size
+    return b"".join(pieces)
+
+
+def as_line_json(text: str) -> str:
+    """GeoJSON of a polygon as that of a multilinestring."""
+    return text.replace('"Polygon"', '"MultiLineString"')
 
 
 def _small_wkb() -> dict[str, Any]:
@@ -267,8 +296,9 @@ def _shapely(text: str) -> object:
         geometry = shapely.from_wkt(text.encode("utf-8", "replace").decode(), on_invalid="ignore")
     except (shapely.errors.ShapelyError, NotImplementedError):
         return None
-    found = _used((ct.Region.from_shapely, ct.Point.from_shapely), geometry)
-    return found, use(ct.read_points([geometry, None])), use(ct.read_regions([geometry, None]))
+    found = _used((ct.Region.from_shapely, ct.Point.from_shapely, ct.Line.from_shapely), geometry)
+    readers = (ct.read_points, ct.read_regions, ct.read_lines)
+    return found, [use(read([geometry, None])) for read in readers]
 
 
 def _used(calls: Iterable[Callable[[Any], Any]], value: Any) -> list[object]:
@@ -292,7 +322,10 @@ def _arrow(data: bytes) -> object:
         columns = pa.ipc.open_stream(data).read_all().columns
     except (pa.ArrowException, OSError, ValueError):
         return None
-    calls = (ct.read_regions, ct.read_points, ct.RegionArray.from_arrow, ct.RegionArray.from_wkb)
+    calls = (
+        ct.read_regions, ct.read_points, ct.read_lines, ct.RegionArray.from_arrow, ct.RegionArray.from_wkb,
+        ct.LineArray.from_arrow,
+    )  # fmt: skip
     return [_used(calls, column) for column in columns]
 
 
@@ -342,6 +375,7 @@ def arrow_corpus() -> dict[str, Any]:
         "wkb with crs": column_table(pa.array(BOXES.to_wkb()), metadata=named('{"crs": "EPSG:4326"}')),
         "geoarrow": column_table(BOXES.to_arrow()),
         "geoarrow points": column_table(points.to_arrow()),
+        "geoarrow lines": column_table(ct.LineArray.from_wkt(["LINESTRING(0 0, 1 1)"] * 3).to_arrow()),
         "point wkb": column_table(points.to_wkb()),
         "forms": column_table([*forms, None, b""]),
         "large binary": column_table(pa.array(forms, pa.large_binary())),

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 import contrada as ct
+from contrada.geometry import SiftedLines
 from contrada.geometry.column import Sifted
 from contrada.geometry.point import SiftedPoints
 
@@ -18,8 +19,10 @@ def use(value: Any) -> object:
         return use_region(value)
     if isinstance(value, ct.RegionArray):
         return use_column(value)
-    if isinstance(value, Sifted | SiftedPoints):
-        use(value.regions if isinstance(value, Sifted) else value.points)
+    if isinstance(value, ct.Line | ct.LineArray):
+        return use_lines(value)
+    if isinstance(value, Sifted | SiftedPoints | SiftedLines):
+        use(value[0])
         return [str(rejection) for rejection in value.rejected]
     if isinstance(value, ct.Point):
         return value.to_wkt(), value.to_wkb(), hash(value), ct.relate(value, value), repr(value)
@@ -32,6 +35,19 @@ def use(value: Any) -> object:
     if type(value).__module__.startswith("matplotlib"):
         return close_plot(value)
     return repr(value)[:1000] if type(value).__module__.startswith("contrada") else str(type(value))
+
+
+def use_lines(value: ct.Line | ct.LineArray) -> object:
+    """Relate lines to themselves and to others, and write them."""
+    column = value if isinstance(value, ct.LineArray) else ct.LineArray.from_lines([value])
+    for line in islice(column, 3):
+        start = ct.Point(*line.parts[0][0].tolist(), crs=line.crs)
+        assert ct.intersects(start, line)
+        ct.de9im(line, line, threads=1)
+        if len(line.to_wkb()) < 16 * MOST_PRINTED:
+            assert ct.Line.from_wkt(line.to_wkt()) == line
+            hash(line)
+    return column.to_wkb(), column.lengths, repr(value), column.to_arrow()
 
 
 def close_plot(axes: Any) -> object:

@@ -68,7 +68,7 @@ def run(plan: StreamPlan) -> int:
 
 
 def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
-    line = Line(plan.quiet, plan.metrics)
+    line = BatchLine(plan.quiet, plan.metrics)
     spark = interruption.start(plan.master, None if plan.jars is None else {"spark.jars": plan.jars})
     stream = None
     try:
@@ -157,7 +157,7 @@ def _sink(plan: StreamPlan) -> Any:
     return ConsoleSink() if plan.output == "-" else ParquetSink(plan.output)
 
 
-class Line:
+class BatchLine:
     """A line of progress on standard error, overwritten on a terminal; and a file of metrics."""
 
     def __init__(self, quiet: bool, metrics: Path | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,17 +21,19 @@ from contrada.geometry.interchange import part_offsets
 from contrada.geometry.sources import RawRegions, raw_from_wkb, raw_from_wkt
 
 _METADATA = b"ARROW:extension:metadata"  # key in the metadata of a field
-_NAMES = {0: "geoarrow.point", 2: "geoarrow.polygon", 3: "geoarrow.multipolygon"}  # by the number of nested lists
+_NAMES = MappingProxyType({0: "geoarrow.point", 2: "geoarrow.polygon", 3: "geoarrow.multipolygon"})
 
 
 class GeoArrowType(pa.ExtensionType):  # type: ignore[misc]
     """GeoArrow extension type, named after its storage; not registered, so that other libraries' types stay in use."""
 
+    names = _NAMES  # by the number of nested lists
+
     def __init__(self, storage: pa.DataType, metadata: str) -> None:
         self._metadata = metadata
         depth, inner = nesting(storage)
         is_wkb = pa.types.is_binary(inner) or pa.types.is_large_binary(inner)
-        super().__init__(storage, "geoarrow.wkb" if is_wkb else _NAMES[depth])
+        super().__init__(storage, "geoarrow.wkb" if is_wkb else self.names[depth])
 
     def __arrow_ext_serialize__(self) -> bytes:
         return self._metadata.encode()
@@ -40,7 +43,8 @@ class GeoArrowType(pa.ExtensionType):  # type: ignore[misc]
         return cls(storage_type, serialized.decode())
 
 
-def _metadata_of(crs: Crs | None) -> str:
+def metadata_of(crs: Crs | None) -> str:
+    """Return the metadata of an extension type that names a CRS."""
     if crs is None:
         return "{}"
     return json.dumps({"crs": json.loads(crs) if crs.startswith("{") else crs})
@@ -58,7 +62,7 @@ def with_crs(column: Any, crs: Any) -> Any:
     if isinstance(column.type, pa.BaseExtensionType):
         common_crs(crs_of_type(column.type), crs)
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
-    kind = GeoArrowType(column.type, _metadata_of(crs))
+    kind = GeoArrowType(column.type, metadata_of(crs))
     return pa.chunked_array([pa.ExtensionArray.from_storage(kind, chunk) for chunk in column.chunks], kind)
 
 
@@ -66,18 +70,19 @@ def column_to_arrow(column: RegionArray) -> Any:
     """Return a GeoArrow multipolygon array, interleaved, with the CRS in its type."""
     a = compact(column.arrays)
     starts, regions = part_offsets(a)
-    rings = _list_array(a.ring_offsets, _vertex_array(a.xy), "vertices")
-    parts = _list_array(starts, rings, "rings")
-    storage = _list_array(regions, parts, "polygons")
-    kind = GeoArrowType(storage.type, _metadata_of(column.crs))
+    rings = list_array(a.ring_offsets, vertex_array(a.xy), "vertices")
+    parts = list_array(starts, rings, "rings")
+    storage = list_array(regions, parts, "polygons")
+    kind = GeoArrowType(storage.type, metadata_of(column.crs))
     return pa.ExtensionArray.from_storage(kind, storage)
 
 
-def _vertex_array(xy: NDArray[np.float64]) -> Any:
+def vertex_array(xy: NDArray[np.float64]) -> Any:
+    """Return an Arrow array of vertices, interleaved."""
     return pa.FixedSizeListArray.from_arrays(pa.array(xy.reshape(-1)), type=pa.list_(pa.field("xy", pa.float64()), 2))
 
 
-def _list_array(offsets: NDArray[np.int64], values: Any, name: str) -> Any:
+def list_array(offsets: NDArray[np.int64], values: Any, name: str) -> Any:
     """Return a list array with 32-bit offsets where they suffice, as most readers expect."""
     is_small = len(values) < 2**31
     make, list_of = (pa.ListArray, pa.list_) if is_small else (pa.LargeListArray, pa.large_list)
@@ -120,7 +125,7 @@ def points_from_arrow(values: Any) -> tuple[Any, Crs | None, NDArray[np.bool_]]:
     array, crs = storage_of(values)
     missing = np.asarray(array.is_null())
     if is_vertex(array.type):
-        xy = _vertices(array).copy()
+        xy = vertices(array).copy()
         xy[missing] = np.nan
         return xy, crs, missing
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
@@ -130,8 +135,8 @@ def points_from_arrow(values: Any) -> tuple[Any, Crs | None, NDArray[np.bool_]]:
 
 def points_to_arrow(xy: NDArray[np.float64], crs: Crs | None) -> Any:
     """Return a GeoArrow point array, interleaved, with the CRS in its type."""
-    storage = _vertex_array(xy)
-    return pa.ExtensionArray.from_storage(GeoArrowType(storage.type, _metadata_of(crs)), storage)
+    storage = vertex_array(xy)
+    return pa.ExtensionArray.from_storage(GeoArrowType(storage.type, metadata_of(crs)), storage)
 
 
 def raw_from_arrow(values: Any) -> RawRegions:
@@ -167,13 +172,13 @@ def _raw_from_lists(array: Any) -> RawRegions:
     regions = offsets[0] - offsets[0][0]
     parts = offsets[1][offsets[0][0] : offsets[0][-1] + 1] if depth == 3 else offsets[1]
     rings = offsets[2][parts[0] : parts[-1] + 1]
-    xy = _vertices(values)[rings[0] : rings[-1]]
+    xy = vertices(values)[rings[0] : rings[-1]]
     faults = np.where(missing, MISSING, GOOD).astype(np.int64)
     kinds = np.full(len(array), 3 if depth == 2 else 6, np.int64)
     return RawRegions(xy, rings - rings[0], parts - parts[0], regions, faults, kinds, None)
 
 
-def _vertices(values: Any) -> NDArray[np.float64]:
+def vertices(values: Any) -> NDArray[np.float64]:
     """Return coordinates (V, 2) from a struct of x, y or fixed-size lists, NaN for nulls; drop other coordinates."""
     kind = values.type
     if not is_vertex(kind):
