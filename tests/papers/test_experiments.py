@@ -9,11 +9,12 @@ from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.figure import Figure
 
 from console import contrada
 from contrada.errors import FormatError
 from contrada.papers import row_file, running
-from contrada.papers.drawing import draw
+from contrada.papers.drawing import add_legend, draw
 from contrada.papers.exhibit import (
     Chart,
     Exhibit,
@@ -139,6 +140,19 @@ def test_pictures_come_from_rows_alone(tmp_path):
     assert len(measured) == count
     again = draw(SQUARES, rows, tmp_path / "again")[1].read_text()
     assert text.count("<path") == again.count("<path")
+
+
+@pytest.mark.parametrize("columns", [2, 6])
+def test_legends_are_no_wider_than_their_figures(columns):
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    labels = [f"counting Algorithm 1, simplified = yes, reading {at}: the paper's" for at in range(6)]
+    add_legend(figure, {label: axes.plot([0, 1], label=label)[0] for label in labels}, columns)
+    figure.canvas.draw()
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == labels
+    box = legend.get_window_extent()
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
 
 
 OWN = replace(

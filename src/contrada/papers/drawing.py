@@ -30,6 +30,7 @@ DPI = 110
 ALONE = "ours"  # label of the only line of a chart
 MAX_COLUMNS = 3  # of panels side by side
 MAX_TICKS = 8
+LEGEND_POINTS = 8  # size of the font
 LONG_LABEL = 6  # characters
 NEAR_ZERO = 0.3  # below the least value of an axis that begins at 0
 LOG_MARGIN = 1.2  # factor by which a logarithmic axis goes beyond the values
@@ -72,8 +73,19 @@ def chart_figure(exhibit: Exhibit, rows: list[Row]) -> Any:
         title = exhibit.labels if group is None else f"{exhibit.labels}: {chart.panels} = {shown(group)}"
         axes.set_title(title, fontsize=10)
     handles = {label: line for axes in places for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2 * columns, fontsize=8)
+    add_legend(figure, handles, 2 * columns)
     return figure
+
+
+def add_legend(figure: Any, handles: dict[str, Any], columns: int) -> None:
+    """Add a legend below the panels, with as many columns as the width of the figure has room for."""
+    for count in range(columns, 0, -1):
+        legend = figure.legend(
+            handles.values(), handles.keys(), loc="outside lower center", ncols=count, fontsize=LEGEND_POINTS
+        )
+        if count == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def fill_axes(axes: Any, exhibit: Exhibit, chart: Chart, rows: list[Row]) -> None:
