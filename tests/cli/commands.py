@@ -72,6 +72,8 @@ SAMPLE = {
     "ingest": "MESSAGES FOLDER/ingested",
     "demo": "--output FOLDER/demo --scale 0.01",
     "doctor": "",
+    "artifacts list": "FOLDER/tables",
+    "artifacts prune": "FOLDER/tables --dry-run",
     "overlay simulate": "--subscriptions 20 --messages 5",
     "overlay churn": "--peers 5 --seconds 1",
     "overlay show": "--subscriptions 20 --output FOLDER/overlay.svg",

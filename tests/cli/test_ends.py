@@ -75,6 +75,8 @@ IMPORTED = {
     "ingest": ["pyspark"],
     "demo": ["pyspark"],
     "doctor": ["contrada.cli.doctor", "contrada.cli.java"],
+    "artifacts list": ["contrada.pipeline.artifact_store"],
+    "artifacts prune": ["contrada.pipeline.artifact_store", "pyarrow"],
     "overlay simulate": ["contrada.papers.overlay.run", "numba"],
     "overlay churn": ["contrada.papers.overlay.churn"],
     "overlay show": ["contrada.overlay.simulation.drawing", "matplotlib.pyplot"],

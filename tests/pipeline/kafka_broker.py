@@ -51,7 +51,7 @@ class Jars(NamedTuple):
 
 def broker_jars(cache=CACHE):
     """The jars of a broker, from a cache or fetched into it; UnavailableError if there is no way to get them."""
-    return _fetched(cache, "broker", BROKER, is_alone=False)
+    return fetched(cache, "broker", BROKER, is_alone=False)
 
 
 def jars(cache=CACHE):
@@ -60,18 +60,18 @@ def jars(cache=CACHE):
     reasons = []
     for artifacts in CONNECTORS:
         try:
-            return Jars(broker, _fetched(cache, "connector", artifacts, is_alone=True))
+            return Jars(broker, fetched(cache, "connector", artifacts, is_alone=True))
         except UnavailableError as error:
             reasons.append(str(error))
     raise UnavailableError("; ".join(reasons))
 
 
-def _fetched(cache, name, artifacts, is_alone):
-    """The jars of artifacts, and, unless they are to stand alone, of what they need."""
+def fetched(cache, name, artifacts, is_alone):
+    """The jars of artifacts, and, unless they are to stand alone, of what they need at run time."""
     folder = cache / f"{name}-{artifacts[0][2]}"
     if not folder.is_dir():
         if shutil.which("mvn") is None:
-            raise UnavailableError("there is no Maven (mvn) to fetch Kafka with")
+            raise UnavailableError("there is no Maven (mvn) to fetch jars with")
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as place:
             _fetch(Path(place), artifacts, is_alone)

@@ -13,6 +13,7 @@ from pathlib import Path
 from streams import uncommit
 
 from console import contrada, write_lines
+from contrada.pipeline.kafka import MatchRecords, kafka_matches
 from contrada.pipeline.session import session
 
 TEXTS = [
@@ -38,14 +39,28 @@ def records(spark, servers, topic):
     return sorted((row.key, row.value) for row in rows)
 
 
+def read_once(spark, servers, topic):
+    """The values that a reader keeps that takes the records of each partition in order, and is started again once."""
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    rows = reader.option("includeHeaders", "true").load().orderBy("partition", "offset").collect()
+    kept, state = [], None
+    for part in (rows[:2], rows[2:]):
+        known = MatchRecords(state)
+        kept += [
+            row.value.decode() for row in part if known.is_new(row.partition, [(h.key, h.value) for h in row.headers])
+        ]
+        state = known.state()
+    return sorted(kept)
+
+
 def stream(servers, jars, place):
     """To Kafka with ids that messages have, and to files with the ids of their places."""
     asked = [{"key": key, "subscriber": "ops", "filter": text} for key, text in FILTERS.items()]
     subscriptions = write_lines(place / "s.ndjson", asked)
-    common = ["kafka:alerts", subscriptions, "--servers", servers, "--once", "--master", "local[2]", "--jars", jars]
+    common = ["kafka:alerts", subscriptions, "--servers", servers, "--once", "--master", "local[2]"]  # Maven has jars
     to_kafka = [*common, "--checkpoint", place / "state", "--output", "kafka:matches", "--id", "id"]
     settings = {"spark.jars": jars}
-    for texts in (TEXTS, [b'{"id": "c", "level": 3}']):
+    for texts in (TEXTS, [b'{"id": "c", "level": 3}'] * 2):  # two messages with one id are two
         send(session("local[2]", settings), servers, "alerts", texts)
         contrada("stream", *to_kafka, code=0)
     uncommit(place / "state", 1)
@@ -54,6 +69,8 @@ def stream(servers, jars, place):
     contrada("stream", *common, *to_files, code=0)
     spark = session("local[2]", settings)
     found = {name: records(spark, servers, name) for name in ("matches", "matches-rejected")}
+    found["once"] = sorted(map(list, kafka_matches(spark, servers, "matches").drop("stream").collect()))
+    found["reader"] = read_once(spark, servers, "matches")
     spark.stop()
     (place / "answer.json").write_text(json.dumps(found))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,9 @@ from console import wait_for
 from contrada import jit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    Hosts = Callable[[Path], dict[str, str]]
 
 SOURCE = Path(ct.__file__).parent.parent
 WORKERS = ("one", "two")
@@ -36,8 +39,20 @@ def environment(cache: Path) -> dict[str, str]:
     }
 
 
+def bare_environment(cache: Path) -> dict[str, str]:
+    """The environment of a host that has Java, Spark and a bare Python, and nothing of this one's packages."""
+    import pyspark
+
+    java = Path(shutil.which("java") or "/usr/bin/java").parent
+    shared = environment(cache)
+    own = {name: shared[name] for name in ("CONTRADA_CACHE_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS")}
+    names = ("HOME", "JAVA_HOME", "LANG")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    return {**kept, **own, "PATH": f"{java}:/usr/bin:/bin", "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+
+
 @contextmanager
-def running(name: str, arguments: Sequence[str], cache: Path, log: Path) -> Iterator[int]:
+def running(name: str, arguments: Sequence[str], cache: Path, log: Path, hosts: Hosts = environment) -> Iterator[int]:
     """A daemon of Spark, ended with all its children: its process id."""
     import pyspark
 
@@ -45,7 +60,7 @@ def running(name: str, arguments: Sequence[str], cache: Path, log: Path) -> Iter
     with log.open("w") as output:
         process = subprocess.Popen(
             [*command, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments],
-            env=environment(cache), stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            env=hosts(cache), stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     try:
         yield process.pid
@@ -66,19 +81,20 @@ def said(log: Path, pattern: str, seconds: int = 120) -> str:
 
 
 @contextmanager
-def cluster(place: Path, memory: str = "1g") -> Iterator[tuple[str, list[int]]]:
+def cluster(place: Path, memory: str = "1g", hosts: Hosts = environment) -> Iterator[tuple[str, list[int]]]:
     """A master and two workers of a core each, below a directory: the master's address, the workers' process ids.
 
-    Their cache directories are `place/hosts/<name>`.
+    Their cache directories are `place/hosts/<name>`; `hosts` makes the environment of each.
     """
     logs = {name: place / f"{name}.log" for name in ("master", *WORKERS)}
     with ExitStack() as stack:
-        stack.enter_context(running("master.Master", [], place / "hosts" / "master", logs["master"]))
+        stack.enter_context(running("master.Master", [], place / "hosts" / "master", logs["master"], hosts))
         master = said(logs["master"], r"spark://127\.0\.0\.1:\d+")
         workers = []
         for name in WORKERS:
             room = ["--cores", "1", "--memory", memory, "-d", str(place / f"work-{name}"), master]
-            workers.append(stack.enter_context(running("worker.Worker", room, place / "hosts" / name, logs[name])))
+            started = running("worker.Worker", room, place / "hosts" / name, logs[name], hosts)
+            workers.append(stack.enter_context(started))
         for name in WORKERS:
             said(logs[name], "Successfully registered with master")
         yield master, workers

@@ -21,6 +21,7 @@ from fetched_programs import CACHE, NoProgramError, program, run, unpack_package
 from server_process import free_port
 
 NATS = "github.com/nats-io/nats-server/v2@v2.15.2"
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 MOSQUITTO = "mosquitto"  # the package of Debian and Ubuntu
 STARTING = 60  # seconds
 
@@ -30,17 +31,30 @@ def nats_program(cache: Path = CACHE) -> Path:
     return program(["nats-server"], cache, _build_nats)
 
 
+def s3_program(cache: Path = CACHE) -> Path:
+    """Return versitygw from PATH or the cache, or build it; raise NoProgramError if that fails."""
+    return program(["versitygw"], cache, _build_versitygw)
+
+
 def mosquitto_program(cache: Path = CACHE) -> Path:
     """Return mosquitto from PATH or the cache, or fetch it; raise NoProgramError if that fails."""
     return program([MOSQUITTO], cache, _fetch_mosquitto)
 
 
 def _build_nats(place: Path, cache: Path) -> None:
+    _build("nats-server", NATS, place, cache)
+
+
+def _build_versitygw(place: Path, cache: Path) -> None:
+    _build("versitygw", VERSITYGW, place, cache)
+
+
+def _build(name: str, module: str, place: Path, cache: Path) -> None:
     go = shutil.which("go")
     if go is None:
-        raise NoProgramError("there is no nats-server, and no Go to build it with")
-    run([go, "install", NATS], place, GOBIN=str(place))
-    (place / "nats-server").rename(cache / "nats-server")
+        raise NoProgramError(f"there is no {name}, and no Go to build it with")
+    run([go, "install", module], place, GOBIN=str(place))
+    (place / name).rename(cache / name)
 
 
 def _fetch_mosquitto(place: Path, cache: Path) -> None:
@@ -131,6 +145,14 @@ def nats_cluster(place: Path) -> list[EngineServer]:
         )
         servers.append(EngineServer([str(nats_program()), "-c", str(folder / "nats.conf")], port, folder / "nats.log"))
     return servers
+
+
+def s3_server(place: Path, key: str, secret: str) -> EngineServer:
+    """Return a server of S3 that keeps its buckets as directories below `place / "s3"`; it is not started."""
+    port, buckets = free_port(), place / "s3"
+    buckets.mkdir()
+    command = [str(s3_program()), "--access", key, "--secret", secret, "--port", f"127.0.0.1:{port}"]
+    return EngineServer([*command, "posix", str(buckets)], port, place / "s3.log")
 
 
 def mosquitto_server(place: Path, password: str | None = None, tls: CertificateFiles | None = None) -> EngineServer:

@@ -35,9 +35,10 @@ from typing import Annotated
 import typer
 
 from contrada.amounts import counted
-from contrada.cli.ending import FAULTS
+from contrada.cli.ending import FAULTS, complain
 from contrada.cli.options import argument, plain
 from contrada.cli.subscribing import Asking, parsed_subscriptions
+from contrada.cli.summary import summary_of_run
 from contrada.cql2 import parse, to_json
 from contrada.errors import FilterError, FormatError, LimitError
 from contrada.formats.records import Rejected, json_records, opened
@@ -80,12 +81,13 @@ def check_filter(text: str, as_json: bool) -> int:
     try:
         predicate = parse(text)
     except (FilterError, LimitError) as error:
-        typer.echo(f"error: {error}", err=True)
+        complain(str(error))
         return FAULTS
+    constraints = [constraint for part in predicate for constraint in part]
+    summary_of_run().note(filters=len(predicate), constraints=len(constraints))
     if as_json:
         typer.echo(json.dumps(to_json(predicate), ensure_ascii=False))
     else:
-        constraints = [constraint for part in predicate for constraint in part]
         typer.echo(f"{counted(len(predicate), 'filter')}, {counted(len(constraints), 'constraint')}")
         for part in predicate:
             typer.echo(f"  {part}")
@@ -190,6 +192,7 @@ def check_file(file: Path, format: str | None, template: str | None, key: str) -
             typer.echo(f"{item.source}:{_line_of(item, lines)}: {item.reason}")
     warned = f", {counted(never, 'filter')} that can never match" if never else ""
     typer.echo(f"{counted(good, 'good subscription')}, {bad:,} bad{warned}", err=True)
+    summary_of_run().note(subscriptions=good, never_matching=never, rejected=bad)
     return FAULTS if bad else 0
 
 

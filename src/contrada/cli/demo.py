@@ -22,6 +22,7 @@ from typing import Annotated
 
 from contrada.cli.ending import require_spark
 from contrada.cli.options import plain
+from contrada.cli.summary import summary_of_run
 from contrada.errors import ContradaError
 
 OUTPUT = Path("contrada-demo")
@@ -42,4 +43,6 @@ def demo(
     from contrada.demo.run import Demo
 
     with interruptible() as interruption:
-        Demo(output, data, master).run(scale, seed, interruption.start)
+        numbers = Demo(output, data, master).run(scale, seed, interruption.start)
+    found = {"subscriptions": numbers.subscriptions, "messages": numbers.messages, "matches": numbers.matches}
+    summary_of_run().note(outputs=[output], rejected=numbers.rejected.rows, **found)

@@ -11,10 +11,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 
+from contrada.cli.summary import JSON, SUFFIX, RunSummary, begin_summary, summary_of_run
 from contrada.errors import ContradaError
 
 FAULTS, FAILED, INTERRUPTED, NOT_READ = 1, 2, 130, 141
@@ -23,8 +25,14 @@ REPEAT_SECONDS = 0.01  # seconds until an interrupt is raised again
 
 def fail(reason: str) -> NoReturn:
     """Print an error and exit with code 2."""
-    typer.echo(f"error: {reason}", err=True)
+    complain(reason)
     raise typer.Exit(FAILED)
+
+
+def complain(reason: str) -> None:
+    """Print an error, which the summary of the command repeats."""
+    summary_of_run().error = reason
+    typer.echo(f"error: {reason}", err=True)
 
 
 def require_spark() -> None:
@@ -58,6 +66,46 @@ def _reason(error: OSError) -> str:
     place = error.filename
     named = f"{os.fsdecode(place)}: " if isinstance(place, str | bytes | os.PathLike) else ""
     return f"{named}{error.strerror or error}"
+
+
+@contextmanager
+def summarized(command: str, target: str | None) -> Iterator[None]:
+    """Print errors of a command as one line, and write its summary to `target` however it ends."""
+    run = begin_summary(command, target)
+    if target is None:
+        with errors_told():
+            yield
+        return
+    _check_target(run, target)
+    code = FAULTS  # of an error that only Python tells
+    try:
+        with errors_told():
+            yield
+            if sys.stdout is not None:
+                sys.stdout.flush()  # closed output is an error of the command, so found before its summary
+        code = 0
+    except typer.Exit as ending:
+        code = ending.exit_code
+        raise
+    except typer.BadParameter as error:  # printed here, since the summary is the last line
+        code = error.exit_code
+        complain(error.format_message())
+        raise typer.Exit(code) from None
+    except BaseException as error:
+        run.error = run.error or f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        run.finish(code)
+
+
+def _check_target(run: RunSummary, target: str) -> None:
+    """Raise BadParameter before the command runs if its summary cannot be written."""
+    place = Path(target)
+    if target != JSON and (place.suffix != SUFFIX or place.is_dir() or not place.parent.is_dir()):
+        run.target = None
+        raise typer.BadParameter(
+            f"--summary: need json, or a file with the suffix .json in an existing directory, got {target!r:.200}"
+        )
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import typer
 from contrada.cli.options import argument, plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
+from contrada.cli.summary import summary_of_run
 from contrada.errors import ContradaError
 from contrada.installation import missing
 
@@ -45,6 +46,7 @@ def list_exhibits(json: Json = False) -> None:
     """List all exhibits: name, paper, number and claim."""
     from contrada.papers.registry import EXHIBITS
 
+    summary_of_run().note(exhibits=len(EXHIBITS))
     for exhibit in EXHIBITS.values():
         if json:
             about = {"name": exhibit.name, "paper": exhibit.paper, "number": exhibit.number, "claim": exhibit.claim}
@@ -204,6 +206,9 @@ def _print(choice: Choice, rows: list[Row], json: bool) -> None:
 
     exhibit = choice.exhibit
     files = [str(path) for path in draw(exhibit, rows, choice.output)]
+    known = summary_of_run().counts
+    found = {"exhibits": known.get("exhibits", 0) + 1, "rows": known.get("rows", 0) + len(rows)}
+    summary_of_run().note(outputs=files, **found)
     if json:
         found = {"exhibit": exhibit.name, "parameters": choice.grid, "seeds": choice.seeds, "rows": rows}
         typer.echo(json_module.dumps(found | {"findings": findings(exhibit, rows), "pictures": files}))

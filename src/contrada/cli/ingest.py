@@ -38,6 +38,7 @@ from contrada.cli.ending import FAULTS, fail, require_spark
 from contrada.cli.options import CARE, COORDINATES, Buffer, Master, Quiet, argument, check_exist, option, plain
 from contrada.cli.progress import UPDATE_SECONDS, ProgressLine
 from contrada.cli.rejections import MAX_SHOWN_REASONS, shortened
+from contrada.cli.summary import summary_of_run
 
 if TYPE_CHECKING:
     from contrada.cli.spark.running import Interruption
@@ -48,7 +49,7 @@ def ingest(
     sources: Annotated[
         list[Path], argument("Files, or directories with all files below; formats may be mixed.", metavar="SOURCE")
     ],
-    output: Annotated[Path, argument("New directory for the rows.", metavar="OUTPUT")],
+    output: Annotated[str, argument("New directory or URI for the rows.", metavar="OUTPUT")],
     to_crs: Annotated[str | None, option(COORDINATES, "Reproject all geometry to this CRS.")] = None,
     buffer: Buffer = None,
     repair: Annotated[bool, option(CARE, "Repair invalid regions if possible.", "--repair")] = False,
@@ -60,9 +61,11 @@ def ingest(
 ) -> None:
     """Ingest files; the docstring of this module is the help page."""
     check_exist(sources)
-    if output.exists() and (output.is_file() or any(output.iterdir())):
-        raise typer.BadParameter(f"{output} exists and is not empty; use a new directory")
     require_spark()
+    from contrada.pipeline.storage import Storage
+
+    if Storage(output).is_taken():
+        raise typer.BadParameter(f"{output} exists and is not empty; use a new directory")
     from contrada.cli.spark.running import interruptible
 
     with interruptible() as interruption, _spark_errors_told(interruption):
@@ -74,6 +77,8 @@ def ingest(
             with _watched(spark, progress, found.about.expected or 0):
                 found.write(output)
         counts = found.counts()
+        note = {"files": len(found.about.files), "read": counts.read, "kept": counts.kept, "repaired": counts.repaired}
+        summary_of_run().note(outputs=[output], rejected=counts.quarantined, **note)
         if not quiet:
             for line in summary(found, output, time.perf_counter() - began):
                 typer.echo(line, err=True)
@@ -82,7 +87,7 @@ def ingest(
         raise typer.Exit(FAULTS if is_bad else 0)
 
 
-def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:
+def summary(found: Ingested, output: str, seconds: float) -> Iterator[str]:
     """Yield the lines of the summary: rows read and kept, speed, and quarantined rows by reason."""
     counts = found.counts()
     yield f"read:          {counts.read:,} from {counted(len(found.about.files), 'file')}"
@@ -97,7 +102,7 @@ def summary(found: Ingested, output: Path, seconds: float) -> Iterator[str]:
         yield f"  {count:,} x {shortened(reason)}"
     if len(reasons) > MAX_SHOWN_REASONS:
         yield f"  ... and {counted(len(reasons) - MAX_SHOWN_REASONS, 'other reason')}"
-    yield f"  all of them: {output / 'quarantine'}"
+    yield f"  all of them: {output}/quarantine"
 
 
 @contextmanager

@@ -9,10 +9,24 @@ from typing import Annotated
 import typer
 
 from contrada import __version__
-from contrada.cli import check, demo, experiment, ingest, match, network, overlay, serve, simplify, stream, sync
+from contrada.cli import (
+    artifacts,
+    check,
+    demo,
+    experiment,
+    ingest,
+    match,
+    network,
+    overlay,
+    serve,
+    simplify,
+    stream,
+    sync,
+)
 from contrada.cli.ending import finished
 from contrada.cli.options import plain
 from contrada.cli.pages import App
+from contrada.cli.summary import summary_of_run
 
 app = App(name="contrada", help="Content-based publish/subscribe where a region is a value like any other.")
 # The docstring of a module with one command is its help page.
@@ -24,6 +38,7 @@ app.command(help=demo.__doc__)(demo.demo)
 app.command(help=ingest.__doc__)(ingest.ingest)
 app.command(help=serve.__doc__, context_settings=serve.PASS_ON)(serve.serve)
 app.command(help=sync.__doc__)(sync.sync)
+app.add_typer(artifacts.app, name="artifacts")
 app.add_typer(network.app, name="network")
 app.add_typer(overlay.app, name="overlay")
 app.add_typer(experiment.app, name="experiment")
@@ -64,6 +79,8 @@ def doctor(
 
         warm_up()
     report = examine()
+    ready = sum(feature.is_ready for feature in report.features)
+    summary_of_run().note(ready=ready, missing=len(report.features) - ready)
     show(report, as_json=json)
     raise typer.Exit(0 if report.core_is_ready else 1)
 

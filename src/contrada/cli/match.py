@@ -76,6 +76,7 @@ from contrada.cli.rejections import Rejections
 from contrada.cli.results import NamedRows, ResultFormat, chosen_format, open_file, open_results
 from contrada.cli.scanning import FirstMessages, max_messages, scan
 from contrada.cli.subscribing import Asking, table_of
+from contrada.cli.summary import summary_of_run
 from contrada.cli.tracking import EventWriter, TrackedRun, Tracking, tracking_of
 from contrada.errors import ContradaError, UnknownKeyError
 from contrada.formats.reading import read_zones
@@ -104,6 +105,10 @@ Buffered = StrEnum("Buffered", ["both", "messages", "subscriptions"])  # the geo
 ZonesFile = Annotated[Path | None, option(READ, "Regions of codes in CAP areas: rows of valueName, value, geometry.")]
 Artifacts = Annotated[
     str | None, option(SPARK, "With --master: directory or URI, shared by all machines, for the compiled table.")
+]
+OutputPlace = Annotated[
+    str | None,
+    option(WRITE, "Output file; default: standard output. With --spark, a directory or URI.", "--output", "-o"),
 ]
 PlanOption = Annotated[
     MatchingPlan,
@@ -134,7 +139,7 @@ def match(
     to_crs: options.ToCrs = None,
     buffer: options.Buffer = None,
     buffer_of: Annotated[Buffered, option(COORDINATES, "What --buffer applies to.")] = Buffered.both,
-    output: options.Output = None,
+    output: OutputPlace = None,
     format: options.Format = None,
     csv_safe: Annotated[bool, option(WRITE, "CSV: put an apostrophe before formulas.", "--csv-safe")] = False,
     by: options.ByOption = ByUnit.subscription,
@@ -164,7 +169,8 @@ def match(
     if template is None and (key or subscriber or subscriptions_crs):
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs need --template")
     check_spark(spark, [master, artifacts, partitions], plan, partitions)
-    check_paths([messages, subscriptions, zones], [output, reject])
+    file, uri = output_of(output, spark)
+    check_paths([messages, subscriptions, zones], [file, reject])
     asked = {"on": on, "exit_buffer": exit_buffer, "exit_after": exit_after, "first": first.value}
     tracking = tracking_of(track, {"time": time, "late": late.value, "expire_after": expire_after}, asked)
     check_tracking(tracking, spark or explain is not None or by is not ByUnit.subscription, asked)
@@ -174,8 +180,17 @@ def match(
     around_rows = None if buffer_of is Buffered.messages else buffer
     asking = Asking(subscriptions, subscriptions_format, template, {**of_rows, "buffer": around_rows})
     rest = (reject, strict, quiet, threads, explain, limit, csv_safe, plan.value, tracking)
-    work = MatchPlan(messages, reading, asking, output, format, by.value, *rest)
+    work = MatchPlan(messages, reading, asking, file, format, by.value, *rest, uri)
     raise typer.Exit(run_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
+
+
+def output_of(output: str | None, spark: bool) -> tuple[Path | None, str | None]:
+    """Return the output as a path, or as a URI, which needs --spark."""
+    if output is None or "://" not in output:
+        return None if output is None else Path(output), None
+    if not spark:
+        raise typer.BadParameter(f"--output {output:.200}: a URI needs --spark")
+    return None, output.rstrip("/")
 
 
 def reading_of(
@@ -234,6 +249,12 @@ class MatchPlan:
     csv_safe: bool = False
     plan: str = "auto"
     tracking: Tracking | None = None
+    uri: str | None = None  # an output of Spark in another store
+
+    @property
+    def place(self) -> Path | str | None:
+        """Return where matches go, None for standard output."""
+        return self.uri or self.output
 
 
 @dataclass
@@ -296,8 +317,20 @@ def concluded(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> i
     if not plan.quiet:
         for line in summary(plan, counts, rejections):
             typer.echo(line, err=True)
+    note_counts(plan, counts, rejections)
     only_bad = rejections.counts["message"] and not counts.messages
     return FAULTS if only_bad or (plan.strict and rejections.counts.total()) else 0
+
+
+def note_counts(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> None:
+    """Add the counts of a run to the summary of the command."""
+    found = {"subscriptions": counts.subscriptions, "messages": counts.messages}
+    if plan.tracking is not None:
+        found |= {"events": counts.matches, "objects": counts.objects}
+    elif plan.explain is None:
+        found |= {"matches": counts.matches, "matched_messages": counts.matched}
+    places = [place for place in (plan.place, plan.reject) if place is not None]
+    summary_of_run().note(outputs=places, rejected=rejections.counts.total(), **found, **rejections.by_kind())
 
 
 def summary(plan: MatchPlan, counts: MatchCounts, rejections: Rejections) -> Iterator[str]:

@@ -11,6 +11,7 @@ import typer
 from contrada.amounts import counted
 from contrada.cli.options import argument, plain
 from contrada.cli.pages import App
+from contrada.cli.summary import summary_of_run
 from contrada.errors import ContradaError
 from contrada.installation import missing
 
@@ -41,6 +42,8 @@ def show(
 
     with _client(url, patience) as client:
         found = client.network()
+    links = sum(len(one.links) for one in found.tenants)
+    summary_of_run().note(tenants=len(found.tenants), links=links, rejected=len(found.refused))
     typer.echo(json.dumps(msgspec.to_builtins(found)) if as_json else "\n".join(told(found)))
 
 
@@ -59,6 +62,7 @@ def remove(
     """
     with _client(url, patience) as client:
         client.remove_link(tenant, neighbour)
+    summary_of_run().note(removed=1)
 
 
 def _client(url: str | None, patience: float) -> Client:

@@ -18,6 +18,7 @@ from contrada.cli.experiment import require_matplotlib
 from contrada.cli.options import Degree, Distribution, Sketch, degree_of, plain
 from contrada.cli.pages import App
 from contrada.cli.progress import ProgressLine
+from contrada.cli.summary import summary_of_run
 from contrada.errors import OverlayError
 
 app = App(help="An overlay of peers that routes messages by content: the DR-tree.")
@@ -68,6 +69,7 @@ def simulate(
     setting = Setting(subscriptions, messages, dimensions, *tree, distribution, seed)
     with ProgressLine(is_wanted=True) as progress:
         row = measure(setting, progress.step)
+    summary_of_run().note(peers=subscriptions, messages=messages, false_negatives=row["false_negatives"])
     typer.echo(json.dumps(row) if as_json else "\n".join(told(row)))
 
 
@@ -138,6 +140,7 @@ def churn(
         row = measure_churn(peers, seconds, rates, network, rules, distribution, each)
         typer.echo(json.dumps(row) if as_json else "\n".join(told_churn(row)))
         rows.append(row)
+        summary_of_run().note(runs=len(rows), messages=sum(one["messages"] for one in rows))
     if seeds > 1 and not as_json:
         typer.echo(told_seeds(rows))
 
@@ -222,6 +225,7 @@ def show(
             raise OverlayError("--message does not work with the trace of a network")
         spread = simulator.publish(point_box(_numbers(message)), simulator.root if at is None else at)
     typer.echo(draw(simulator, output, spread))
+    summary_of_run().note(outputs=[output])
 
 
 def _numbers(text: str) -> list[float]:

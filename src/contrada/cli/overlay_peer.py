@@ -16,6 +16,7 @@ import typer
 
 from contrada.cli.ending import FAULTS
 from contrada.cli.options import Degree, Sketch, argument, degree_of, option, plain
+from contrada.cli.summary import summary_of_run
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, OverlayError
 
@@ -105,7 +106,9 @@ def publish(
         raise OverlayError(f"{to} did not answer") from None
     for answer in answers:
         typer.echo(answer.key if answer.reason is None else f"error: {answer.reason}", err=answer.reason is not None)
-    raise typer.Exit(FAULTS if any(answer.reason is not None for answer in answers) else 0)
+    refused = sum(answer.reason is not None for answer in answers)
+    summary_of_run().note(messages=len(answers) - refused, rejected=refused)
+    raise typer.Exit(FAULTS if refused else 0)
 
 
 async def _serve(server: PeerServer, contacts: list[str]) -> None:
@@ -139,7 +142,10 @@ def _outlets(server: PeerServer, loop: asyncio.AbstractEventLoop) -> Iterator[No
     complaints = Complaints(lambda text: errors.put(f"contrada overlay: {text}"))
     output = Outlet(writer_to(sys.stdout), failed, complaints)
 
+    run = summary_of_run()
+
     def deliver(publication: Publication) -> None:
+        run.counts["messages"] = run.counts.get("messages", 0) + 1
         output.put(_line(publication))
 
     server.complain, server.deliver = complaints, deliver

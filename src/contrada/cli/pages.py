@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from inspect import cleandoc
-from typing import Any
+from functools import wraps
+from inspect import Parameter, cleandoc, signature
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from contrada.cli.ending import errors_told
+from contrada.cli.ending import errors_told, summarized
 
 # Rich's pattern of a tag, from rich.markup.escape, whose import would load Rich at every start.
 TAG = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])")
@@ -57,8 +58,37 @@ class PlainPages:
         return params
 
 
+SUMMARY = Annotated[
+    str | None,
+    typer.Option(
+        "--summary", metavar="json|FILE",
+        help="Write a JSON object when the command ends: as the last line of standard error, or to FILE.json.",
+    ),
+]  # fmt: skip
+
+
+def with_summary(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a command with the option --summary, which `Command` handles."""
+
+    @wraps(function)
+    def run(*, summary: str | None = None, **given: Any) -> Any:
+        return function(**given)
+
+    own = signature(function, eval_str=True)
+    option = Parameter("summary", Parameter.KEYWORD_ONLY, default=None, annotation=SUMMARY)
+    made: Any = run
+    made.__signature__ = own.replace(parameters=[*own.parameters.values(), option])
+    made.__annotations__ = {name: one.annotation for name, one in made.__signature__.parameters.items()}
+    return run
+
+
 class Command(PlainPages, TyperCommand):
-    """A command with plain help pages."""
+    """A command with plain help pages, and a summary when it ends."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with summarized(ctx.command_path.partition(" ")[2], ctx.params.get("summary")):
+            return super().invoke(ctx)
 
 
 class CommandGroup(PlainPages, TyperGroup):
@@ -83,4 +113,10 @@ class App(typer.Typer):
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """Add a command."""
-        return super().command(name, cls=Command, **options)
+        add = super().command(name, cls=Command, **options)
+
+        def added(function: Callable[..., Any]) -> Callable[..., Any]:
+            add(with_summary(function))
+            return function
+
+        return added

@@ -51,6 +51,11 @@ class Rejections:
             if len(self._pending) >= MAX_PENDING_LINES or len(raw) >= LONG_TEXT:
                 self.flush()
 
+    def by_kind(self) -> dict[str, int]:
+        """Return the numbers of rejected messages and subscriptions, and of parts of both, for a summary."""
+        whole = {f"rejected_{what}s": self.counts[what] for what in ("message", "subscription")}
+        return {**whole, "rejected_parts": self.counts.total() - sum(whole.values())}
+
     def flush(self) -> None:
         """Write the pending lines."""
         if self._file is None or not self._pending:

@@ -44,6 +44,7 @@ from contrada.cli.options import WRITE, argument, check_paths, names_in, option
 from contrada.cli.progress import ProgressLine
 from contrada.cli.rejections import Rejections
 from contrada.cli.subscribing import Asking, FirstRejected, Parsed, good_subscriptions, no_subscription
+from contrada.cli.summary import summary_of_run
 from contrada.errors import FormatError
 from contrada.model import Filter, Predicate
 from contrada.simplification.simplifying import Simplification, simplified_groups
@@ -95,6 +96,9 @@ def simplify(
         alone = (((item.key, item.subscriber), item.predicate.filters) for item in good)
         rows = _simplified(by_subscriber(good) if across else alone, work, progress)
         _write(output, results.chosen_format(format, output), across, rows)
+    places = [place for place in (output, reject) if place is not None]
+    found = {"subscriptions": work.read, "written": work.groups}
+    summary_of_run().note(outputs=places, rejected=rejections.counts.total(), **found)
     if as_json and not quiet:  # on standard output, if that is free
         typer.echo(json.dumps(work.to_dict(rejections), ensure_ascii=False), err=output is None)
     for line in () if as_json or quiet else summary(work, rejections):

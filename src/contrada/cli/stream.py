@@ -11,7 +11,7 @@ Subscriptions that change while it runs (write a file under a name with a dot, t
   contrada stream incoming/ --changes changes/ --checkpoint state --output out
 From Kafka to Kafka:
   contrada stream kafka:alerts subscriptions.ndjson --servers localhost:9092 --checkpoint state \\
-    --output kafka:matches --jars spark-sql-kafka.jar,kafka-clients.jar,...
+    --output kafka:matches
 More subscriptions than a host can hold, in partitions:
   contrada stream incoming/ subscriptions.ndjson --plan partitioned --checkpoint state --output out
 Only the messages available now:
@@ -76,7 +76,9 @@ def stream(
     metrics: Annotated[Path | None, option(CARE, "File for metrics in Prometheus' text format.")] = None,
     quiet: options.Quiet = False,
     master: options.Master = None,
-    jars: Annotated[str | None, option(RUNNING, "Jars of the Kafka connector, comma-separated.")] = None,
+    jars: Annotated[
+        str | None, option(RUNNING, "Jars of the Kafka connector, comma-separated; default: Maven fetches them.")
+    ] = None,
 ) -> None:
     """Match a stream; the docstring of this module is the help page."""
     if format not in ("ndjson", "parquet"):

@@ -35,6 +35,7 @@ import typer
 from contrada.cli.ending import FAULTS
 from contrada.cli.options import READ, Key, SubscriptionsCrs, SubscriptionsFormat, Template, argument, option, plain
 from contrada.cli.subscribing import Asking, no_subscription, parsed_subscriptions, rejected_subscription
+from contrada.cli.summary import summary_of_run
 from contrada.cql2 import parse
 from contrada.errors import ContradaError, FilterError, FormatError, KeyInUseError
 from contrada.formats.records import Rejected
@@ -260,6 +261,9 @@ def sync(
         found = difference(rows.wanted, there, set(there) if spared is None else spared)
         refused = [] if dry_run else list(_apply(client, found))
     _tell(found, rows.rejected, refused, dry_run, spared is None)
+    counts = {"added": len(found.added), "changed": len(found.changed), "removed": len(found.removed)}
+    bad = len(rows.rejected) + len(refused)
+    summary_of_run().note(unchanged=found.unchanged, rejected=bad, **counts)
     raise typer.Exit(FAULTS if rows.rejected or refused else 0)
 
 

@@ -17,6 +17,8 @@ from contrada import pipeline
 from contrada.amounts import rate
 from contrada.demo.district import write_district
 from contrada.errors import ContradaError
+from contrada.pipeline.outputs import begin_output, complete_output
+from contrada.pipeline.storage import Storage
 from contrada.pipeline.systems import file_systems
 from contrada.pipeline.warming import Warming, not_cached
 from contrada.report.numbers import Numbers, RunTables
@@ -48,8 +50,8 @@ class Demo:
         self.output, self.data, self.master = output, data, master
         self.seconds: dict[str, float] = {}
 
-    def run(self, scale: float, seed: int, start: Callable[[str | None], SparkSession]) -> None:
-        """Generate or find data, ingest, compile, match, write and report; then print a summary."""
+    def run(self, scale: float, seed: int, start: Callable[[str | None], SparkSession]) -> Numbers:
+        """Generate or find data, ingest, compile, match, write and report; print a summary and return its numbers."""
         from rich.console import Console
 
         self.console = Console(stderr=True)
@@ -66,7 +68,7 @@ class Demo:
             with self.stage("start Spark"):
                 spark = start(self.master)
             try:
-                self._match(spark, *inputs)
+                return self._match(spark, *inputs)
             finally:
                 spark.stop()
 
@@ -78,11 +80,12 @@ class Demo:
         self.output.mkdir(parents=True, exist_ok=True)
         mark.touch()
 
-    def _match(self, spark: SparkSession, given: list[Path], filters: list[Path], areas: list[Path]) -> None:
+    def _match(self, spark: SparkSession, given: list[Path], filters: list[Path], areas: list[Path]) -> Numbers:
         for name, value in SMALL_TASKS.items():
             spark.conf.set(name, value)
         with self.stage("compile kernels"):
             self.warming.wait(READING_KERNELS)
+        begin_output(Storage(self.output))
         with self.stage("ingest"):
             messages, crs, quarantine = self._messages(spark, given)
             regions = pipeline.ingest(spark, areas, to_crs=crs) if areas else None
@@ -115,6 +118,9 @@ class Demo:
             seconds = dict(self.seconds)
             _, numbers = report_and_numbers(page, tables, title, seconds, attribution, "broadcast", crs)
         self._tell(None if regions is None else regions.counts(), numbers)
+        counts = {"messages": numbers.messages, "matches": numbers.matches, "rejected": numbers.rejected.rows}
+        complete_output(Storage(self.output), counts, folders=("matches", "rejected"))
+        return numbers
 
     def _messages(self, spark: SparkSession, files: list[Path]) -> tuple[DataFrame, str | None, list[DataFrame]]:
         """Return messages with an id and a region `area`, their CRS, and the quarantined rows of files."""

@@ -13,6 +13,10 @@ from contrada.errors import ContradaError
 from contrada.installation import missing
 
 if TYPE_CHECKING:
+    from contrada.pipeline.artifact_store import Pruned as Pruned
+    from contrada.pipeline.artifact_store import StoredArtifact as StoredArtifact
+    from contrada.pipeline.artifact_store import list_artifacts as list_artifacts
+    from contrada.pipeline.artifact_store import prune_artifacts as prune_artifacts
     from contrada.pipeline.artifacts import Artifact as Artifact
     from contrada.pipeline.artifacts import publish as publish
     from contrada.pipeline.batch.compiling import Compiled as Compiled
@@ -27,7 +31,14 @@ if TYPE_CHECKING:
     from contrada.pipeline.ingestion.dataset import Ingested as Ingested
     from contrada.pipeline.ingestion.dataset import read_dataset as read_dataset
     from contrada.pipeline.ingestion.ingesting import ingest as ingest
+    from contrada.pipeline.kafka import MatchRecords as MatchRecords
+    from contrada.pipeline.kafka import kafka_matches as kafka_matches
+    from contrada.pipeline.kafka import kafka_settings as kafka_settings
+    from contrada.pipeline.outputs import OutputFile as OutputFile
+    from contrada.pipeline.outputs import OutputManifest as OutputManifest
+    from contrada.pipeline.outputs import read_output as read_output
     from contrada.pipeline.partitioned.partitions import PartitionedArtifact as PartitionedArtifact
+    from contrada.pipeline.stream.change_feeds import ChangeFeed as ChangeFeed
     from contrada.pipeline.stream.changes import ChangeTable as ChangeTable
     from contrada.pipeline.stream.message_files import MessageFiles as MessageFiles
     from contrada.pipeline.stream.sinks import ConsoleSink as ConsoleSink
@@ -35,6 +46,7 @@ if TYPE_CHECKING:
     from contrada.pipeline.stream.sinks import ParquetSink as ParquetSink
     from contrada.pipeline.stream.streaming import Stream as Stream
     from contrada.pipeline.stream.streaming import match_stream as match_stream
+    from contrada.pipeline.stream.table_sink import TableSink as TableSink
     from contrada.pipeline.stream.worker import Decoding as Decoding
     from contrada.pipeline.systems import with_crs as with_crs
     from contrada.report.report import write_report as write_report
@@ -43,6 +55,7 @@ if TYPE_CHECKING:
 _HOMES = {
     name: f"contrada.{module}"
     for module, names in {
+        "pipeline.artifact_store": ("Pruned", "StoredArtifact", "list_artifacts", "prune_artifacts"),
         "pipeline.artifacts": ("Artifact", "publish"),
         "pipeline.batch.compiling": ("Compiled", "compile"),
         "pipeline.batch.matching": ("Matched", "match"),
@@ -50,11 +63,15 @@ _HOMES = {
         "pipeline.batch.tracking": ("Tracked", "track"),
         "pipeline.ingestion.dataset": ("Dataset", "Ingested", "read_dataset"),
         "pipeline.ingestion.ingesting": ("ingest",),
+        "pipeline.kafka": ("MatchRecords", "kafka_matches", "kafka_settings"),
+        "pipeline.outputs": ("OutputFile", "OutputManifest", "read_output"),
         "pipeline.partitioned.partitions": ("PartitionedArtifact",),
+        "pipeline.stream.change_feeds": ("ChangeFeed",),
         "pipeline.stream.changes": ("ChangeTable",),
         "pipeline.stream.message_files": ("MessageFiles",),
         "pipeline.stream.sinks": ("ConsoleSink", "KafkaSink", "ParquetSink"),
         "pipeline.stream.streaming": ("Stream", "match_stream"),
+        "pipeline.stream.table_sink": ("TableSink",),
         "pipeline.stream.worker": ("Decoding",),
         "pipeline.systems": ("with_crs",),
         "report.report": ("write_report",),

@@ -24,7 +24,7 @@ from contrada.matching import ForwardingTable
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.store.storage import read_header
 from contrada.pipeline import manifests
-from contrada.pipeline.storage import WITHOUT_RENAME, store_of
+from contrada.pipeline.storage import WITHOUT_RENAME, Storage, store_of
 
 ABOUT, HEADER = "artifact.json", "header.json"
 T = TypeVar("T")
@@ -99,7 +99,7 @@ def publish(
     key_type: str | None = None,
     subscriber_type: str | None = None,
 ) -> Artifact:
-    """Save a table as an artifact, unless an artifact with the same content exists.
+    """Save a table as an artifact, unless an artifact with the same content exists, which then counts as used now.
 
     Keys and subscribers are bigint in Spark if all of them are integers, else string; `key_type` and `subscriber_type`
     override this.
@@ -120,9 +120,13 @@ def publish(
         table.save(made)
         artifact = _described(made, os.fspath(artifacts), key_type, subscriber_type)
         target = f"{root}/{artifact.digest}"
-        if not _exists(store, f"{target}/{ABOUT}"):
+        place = Storage(artifacts)
+        there = place.read(f"{artifact.digest}/{ABOUT}")
+        if there is None:
             (made / ABOUT).write_text(artifact.text())
             _place(store, made, root, target, artifact) if not is_local else _rename(made, target)
+        else:
+            place.write(f"{artifact.digest}/{ABOUT}", there)  # its age starts anew: old artifacts are pruned
     return artifact
 
 

@@ -16,6 +16,7 @@ from contrada.errors import TableError
 from contrada.pipeline import manifests
 
 WITHOUT_RENAME = ("s3", "gcs", "abfs")  # object stores, where a rename copies every object
+HADOOP_S3 = ("s3a", "s3n")
 UNFINISHED_PREFIX = ".new-"  # prefix of files being written
 
 
@@ -36,10 +37,20 @@ def store_of(where: str | os.PathLike[str]) -> tuple[Any, str]:
     if not is_uri(text):
         return LocalFileSystem(), os.path.abspath(text)
     try:
-        store, place = FileSystem.from_uri(text)
+        store, place = FileSystem.from_uri(arrow_uri(text))
     except (ArrowException, OSError) as error:
         raise TableError(f"{text} is not a directory or URI for artifacts: {error}") from error
     return store, place.rstrip("/")
+
+
+def arrow_uri(uri: str) -> str:
+    """Return a URI as PyArrow knows it: Hadoop's names of S3 become `s3`.
+
+    >>> arrow_uri("s3a://bucket/tables"), arrow_uri("hdfs://host/tables")
+    ('s3://bucket/tables', 'hdfs://host/tables')
+    """
+    scheme, separator, rest = uri.partition("://")
+    return f"s3://{rest}" if separator and scheme in HADOOP_S3 else uri
 
 
 def path_of(uri: str) -> str:
@@ -90,11 +101,11 @@ class Storage:
         target = f"{self._root}/{name}"
         folder = os.path.dirname(target)
         self._store.create_dir(folder, recursive=True)
-        renames = self._store.type_name not in WITHOUT_RENAME  # such a store shows only complete files
-        fresh = f"{folder}/{UNFINISHED_PREFIX}{uuid.uuid4().hex}" if renames else target
+        # A store without rename shows only complete files.
+        fresh = f"{folder}/{UNFINISHED_PREFIX}{uuid.uuid4().hex}" if self.has_rename else target
         with self._store.open_output_stream(fresh) as file:
             file.write(data)
-        if renames:
+        if self.has_rename:
             self._store.move(fresh, target)
 
     def names(self, folder: str = "") -> list[str]:
@@ -106,6 +117,32 @@ class Storage:
         found = [item for item in self._listed(folder) if not item.base_name.startswith((".", "_"))]
         return {item.base_name: item.size or 0 for item in sorted(found, key=lambda item: item.base_name)}
 
+    def files_below(self, folder: str = "") -> list[tuple[str, int]]:
+        """Return the paths and sizes in bytes of all files below a folder, hidden ones too, sorted."""
+        selector = FileSelector(f"{self._root}/{folder}".rstrip("/"), allow_not_found=True, recursive=True)
+        found = [item for item in self._store.get_file_info(selector) if item.type == FileType.File]
+        return sorted((item.path[len(self._root) :].lstrip("/"), item.size or 0) for item in found)
+
+    def folders(self) -> list[str]:
+        """Return the names of all directories, hidden ones too, sorted."""
+        return sorted(item.base_name for item in self._listed("") if item.type == FileType.Directory)
+
+    def last_written(self, folder: str) -> float:
+        """Return when anything in a folder was last written, in seconds since 1970; 0 if the store does not tell."""
+        place = f"{self._root}/{folder}"
+        found = self._store.get_file_info(FileSelector(place, allow_not_found=True, recursive=True))
+        times = [one.mtime_ns for one in (self._store.get_file_info(place), *found)]
+        return max((time / 1e9 for time in times if time is not None), default=0.0)
+
+    def times(self, folder: str = "") -> dict[str, float]:
+        """Return when the files of a folder were written, in seconds since 1970; hidden names are left out."""
+        found = [item for item in self._listed(folder) if item.type == FileType.File]
+        return {one.base_name: one.mtime_ns / 1e9 for one in found if not one.base_name.startswith((".", "_"))}
+
+    def opened(self, name: str) -> Any:
+        """Open a file for reading at any position."""
+        return self._store.open_input_file(f"{self._root}/{name}")
+
     def is_taken(self) -> bool:
         """Return True if the place is a file, or a directory that is not empty."""
         return bool(self._store.get_file_info(self._root).is_file or self._listed(""))
@@ -113,6 +150,15 @@ class Storage:
     def _listed(self, folder: str) -> list[Any]:
         selector = FileSelector(f"{self._root}/{folder}".rstrip("/"), allow_not_found=True)
         return list(self._store.get_file_info(selector))
+
+    @property
+    def has_rename(self) -> bool:
+        """Return False for object stores, where a rename copies every object."""
+        return self._store.type_name not in WITHOUT_RENAME
+
+    def move(self, name: str, to: str) -> None:
+        """Rename a file or directory; an object store copies the file."""
+        self._store.move(f"{self._root}/{name}", f"{self._root}/{to}")
 
     def remove_unfinished(self, folder: str = "") -> None:
         """Remove files in a folder whose writing was interrupted."""

@@ -22,7 +22,7 @@ from contrada.formats.tables.rows import geometry_columns, parquet_schema
 from contrada.geometry.arrow.geoarrow import with_crs as typed
 from contrada.geometry.arrow.mixed import is_geometry
 from contrada.geometry.crs import Crs, differing, is_same_crs
-from contrada.pipeline.storage import path_of
+from contrada.pipeline.storage import arrow_uri, path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -102,7 +102,7 @@ def typed_columns(table: Any, names: Collection[str], systems: Systems) -> Any:
 def file_systems(path: str) -> Mapping[str, Crs | None]:
     """Return the CRS of the geometry columns of a Parquet file, from its GeoParquet or GeoArrow metadata."""
     try:
-        store, place = (fs.LocalFileSystem(), path) if path.startswith("/") else fs.FileSystem.from_uri(path)
+        store, place = (fs.LocalFileSystem(), path) if path.startswith("/") else fs.FileSystem.from_uri(arrow_uri(path))
         with store.open_input_file(place) as file:
             return geometry_columns(parquet_schema(pq.ParquetFile(file))).crs
     except (OSError, pa.ArrowException) as error:

@@ -67,6 +67,11 @@ REFUSED_EARLY: dict[str, tuple[str, ...]] = {
     ),
     "network show": ("--url rubbish", "--url http://127.0.0.1:1 --patience 0", "--patience x"),
     "network remove": ("", "north --url rubbish", "\udcff --url http://127.0.0.1:1 --patience 0"),
+    "artifacts list": ("'not there'", "m.ndjson", "\udcff", "rubbish://x", "taken --json"),
+    "artifacts prune": (
+        "'not there'", "m.ndjson", "\udcff", "rubbish://x --dry-run", "taken --older x", "taken --older -1s",
+        "taken --older nan", "taken --older 1ms",
+    ),
     "doctor": ("--json", "", "--rubbish"),
 }  # fmt: skip
 

@@ -40,6 +40,7 @@ from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.batch.census import asked_census
 from contrada.pipeline.batch.compiling import Plan
 from contrada.pipeline.batch.matching import Matched, match
+from contrada.pipeline.outputs import UNMARKED, complete_output, output_place
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.sizing import table_limits
 from contrada.pipeline.partitioned.splitting import split
@@ -114,7 +115,7 @@ class SparkRun:
 
 def _checked(plan: MatchPlan) -> str:
     """Return Spark's name of the output format; raise for options that Spark does not support."""
-    if plan.output is None:
+    if plan.place is None:
         raise ContradaError("--spark needs --output, a directory")
     if plan.explain is not None:
         raise ContradaError("--explain does not work with --spark")
@@ -122,7 +123,8 @@ def _checked(plan: MatchPlan) -> str:
         raise ContradaError("--spark cannot read standard input; use files")
     if plan.csv_safe:
         raise ContradaError("--csv-safe does not work with --spark")
-    format = plan.format or (chosen_format(None, plan.output) if plan.output.suffix else ResultFormat.parquet)
+    name = Path(plan.place)  # only its suffix counts
+    format = plan.format or (chosen_format(None, name) if name.suffix else ResultFormat.parquet)
     if format not in WRITERS:
         raise ContradaError(f"--spark: need the format parquet, csv or ndjson, got {format}")
     return WRITERS[format]
@@ -140,7 +142,8 @@ def _write(plan: MatchPlan, answers: FileAnswers, format: str, rejections: Rejec
     matches, rejected, totals, persisted = answers
     names = [f.col(name).cast("string") for name in matches.columns if name != ID]
     written = matches.select(f.col(ID).alias("message"), *names)
-    written.write.mode("errorifexists").format(format).save(str(plan.output))
+    writer = written.write.mode("errorifexists").options(**UNMARKED)
+    writer.format(format).save(str(plan.place))
     for row in rejected.toLocalIterator():
         rejections.add(Rejected(*row), "message")
     *sums, censuses = totals.collect()[0]
@@ -149,6 +152,9 @@ def _write(plan: MatchPlan, answers: FileAnswers, format: str, rejections: Rejec
     for text in censuses:
         counts.census.merge(text)
     persisted.unpersist()
+    assert plan.place is not None
+    found = {"subscriptions": counts.subscriptions, "messages": counts.messages, "matches": counts.matches}
+    complete_output(output_place(plan.place), {**found, **rejections.by_kind()}, written.sparkSession)
 
 
 def _is_parquet(reading: MessageOptions, files: list[str]) -> bool:

@@ -18,7 +18,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from contrada.cli.ending import require_spark
+from contrada.cli.summary import summary_of_run
 from contrada.errors import ContradaError
+from contrada.pipeline.kafka import PACKAGES
 from contrada.pipeline.session import session
 
 if TYPE_CHECKING:
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 USUAL_LINES = (b"WARNING: Using incubator modules", b"Setting default log level", b"To adjust logging level",
            b"Setting Spark log level")  # fmt: skip
+# Lines of Ivy, which fetches packages: what it looks for, finds and copies, and a table of that.
+IVY_LINES = (b":: ", b"::::", b"\t", b"Ivy Default Cache", b"The jars for the packages", b"org.", b"software.", b"io.",
+             b"https://", b"http://", b"downloading ")  # fmt: skip
+UNRESOLVED = ("Server access error", "unresolved dependency", ": not found")  # why a package is not there
+MAX_HELD_LINES = 500
 LAST_OUTPUT_SECONDS = 3.0  # seconds to read Java's output if it does not start
 HOLD_SECONDS = 0.2  # seconds that a line of Java is held back: it may react to a signal before this process does
 
@@ -41,6 +48,8 @@ class Interruption:
         self.number: int | None = None
         self.is_patient = False
         self._line = line
+        self._packages = ""  # that Ivy is to fetch
+        self._held: list[str] = []  # lines of Ivy
 
     def install(self) -> None:
         """Install the handlers; to be called again after a Spark session starts, which replaces that of SIGINT."""
@@ -64,17 +73,24 @@ class Interruption:
         return 128 + (self.number or signal.SIGINT)
 
     def start(self, master: str | None, further: Mapping[str, str] | None = None) -> SparkSession:
-        """Start Spark; a missing PySpark or Java is a one-sentence error."""
+        """Start Spark; a missing PySpark or Java, and packages that cannot be fetched, are one-sentence errors."""
         require_spark()
+        self._packages = (further or {}).get(PACKAGES, "")
         reading, writing = os.pipe()
         relay = threading.Thread(target=self._relay, args=(reading,), daemon=True)
         relay.start()
         try:
             with os.fdopen(writing, "wb"):
                 return session(master, further, {"stderr": writing, "start_new_session": True})
-        except ContradaError:
+        except ContradaError as error:
             relay.join(LAST_OUTPUT_SECONDS)
-            raise
+            why = next((line for sign in UNRESOLVED for line in self._held if sign in line), None)
+            if why is None:
+                raise
+            raise ContradaError(
+                f"Maven does not get {self._packages}: {why}; is Maven Central reachable? Without it, set"
+                " spark.jars.ivySettings in conf/spark-defaults.conf to settings with your repository, or pass the jars"
+            ) from error
         finally:
             self.install()
 
@@ -89,7 +105,10 @@ class Interruption:
         self._copy([rest] if rest else [])
 
     def _copy(self, lines: list[bytes]) -> None:
-        text = b"".join(line + b"\n" for line in lines if not line.startswith(USUAL_LINES))
+        usual = USUAL_LINES + (IVY_LINES if self._packages else ())
+        if self._packages and len(self._held) < MAX_HELD_LINES:
+            self._held += [line.decode(errors="replace").strip() for line in lines]
+        text = b"".join(line + b"\n" for line in lines if not line.startswith(usual))
         if self.number is None and text:
             with suppress(OSError):
                 os.write(2, text)
@@ -100,6 +119,10 @@ class Interruption:
             sys.stdout.flush()
         with suppress(OSError, ValueError):
             print(self._line, file=sys.stderr, flush=True)
+        run = summary_of_run()
+        run.error = self._line
+        with suppress(OSError):
+            run.finish(self.code)
         os._exit(self.code)
 
 

@@ -11,16 +11,18 @@ import typer
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from contrada.cli.ending import FAILED
+from contrada.cli.ending import FAILED, complain
 from contrada.cli.spark.match import split_rows
 from contrada.cli.spark.running import Interruption, interruptible
 from contrada.cli.subscribing import Asking, Reject, no_subscription, table_of
+from contrada.cli.summary import summary_of_run
 from contrada.errors import ContradaError
 from contrada.formats.records import Rejected
 from contrada.formats.tables.row_files import row_text
 from contrada.matching import ForwardingTable
 from contrada.matching.answer import By
 from contrada.pipeline.batch.compiling import Plan
+from contrada.pipeline.kafka import kafka_settings
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.sizing import table_limits
 from contrada.pipeline.partitioned.splitting import split
@@ -69,7 +71,8 @@ def run(plan: StreamPlan) -> int:
 
 def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
     line = BatchLine(plan.quiet, plan.metrics)
-    spark = interruption.start(plan.master, None if plan.jars is None else {"spark.jars": plan.jars})
+    summary_of_run().note(outputs=[plan.output] if plan.output != "-" else [], batches=0, messages=0, matches=0)
+    spark = interruption.start(plan.master, _jars(plan))
     stream = None
     try:
         frame, decoding = _source(spark, plan)
@@ -86,7 +89,7 @@ def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
                 stream.stop(finish=True)
                 return interruption.code
     except PySparkException as error:
-        typer.echo(f"error: {str(error).strip().partition(chr(10))[0]}", err=True)
+        complain(str(error).strip().partition(chr(10))[0])
         return FAILED
     finally:
         line.end([] if stream is None else stream.census.lines())
@@ -119,6 +122,17 @@ def _ignore(item: Rejected) -> None:
     pass
 
 
+def _jars(plan: StreamPlan) -> dict[str, str]:
+    """Return the settings for jars: those of --jars, or packages of the connector if Kafka is read or written."""
+    if plan.jars is not None:
+        return {"spark.jars": plan.jars}
+    if not (plan.messages.startswith(KAFKA) or plan.output.startswith(KAFKA)):
+        return {}
+    import pyspark
+
+    return kafka_settings(pyspark.__version__)
+
+
 def _tell_rejected(item: Rejected) -> None:
     typer.echo(f"rejected subscription: {item}", err=True)
 
@@ -146,7 +160,9 @@ def _kafka(spark: SparkSession, plan: StreamPlan) -> DataFrame:
     try:
         frame = reader.load()
     except AnalysisException as error:
-        raise ContradaError(f"Spark cannot read Kafka; pass the jars of its connector with --jars: {error}") from error
+        raise ContradaError(
+            f"Spark cannot read Kafka; its session has neither the jars nor the packages of the connector: {error}"
+        ) from error
     # Unique, and equal when a batch is replayed, so that readers of the matches can detect copies.
     return frame.selectExpr("concat(topic, '-', partition, '-', offset) AS message_id", "value")
 
@@ -166,7 +182,11 @@ class BatchLine:
         self._is_open = False
 
     def show(self, progress: StreamProgress) -> None:
-        """Show the progress after a batch."""
+        """Show the progress after a batch, and count it."""
+        run = summary_of_run()
+        for name, count in (("batches", 1), ("messages", progress.messages), ("matches", progress.matches)):
+            run.counts[name] = run.counts.get(name, 0) + count
+        run.note(rejected=run.rejected + progress.rejected, subscriptions=progress.subscriptions)
         if self._metrics is not None:
             fresh = self._metrics.with_name(f".{self._metrics.name}.new")
             fresh.write_text(progress.metrics())

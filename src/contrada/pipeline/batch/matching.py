@@ -15,10 +15,12 @@ from contrada.errors import ContradaError, FormatError
 from contrada.matching.answer import By
 from contrada.matching.census import Census
 from contrada.pipeline.answers import ID, answer_schema, match_batches, name_types
+from contrada.pipeline.artifact_store import note_use
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batch.census import asked_census, count_messages
 from contrada.pipeline.batch.compiling import Compiled, compile
 from contrada.pipeline.batch.scan import MessageScan, ScannedSubscriptions, scan
+from contrada.pipeline.outputs import begin_output, complete_output, output_place
 from contrada.pipeline.partitioned.matching import Routed, match_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.plan_text import broadcast_text, partitioned_text, spark_plan
@@ -72,9 +74,17 @@ class Matched:
         return count_messages(self.messages, asked_census(self.artifact))
 
     def write(self, path: str, mode: str = "errorifexists") -> None:
-        """Write `matches/` and `rejected/` under `path` as Parquet, from one pass over the messages."""
-        self.matches.write.mode(mode).parquet(f"{path.rstrip('/')}/matches")
-        self.rejected.write.mode(mode).parquet(f"{path.rstrip('/')}/rejected")
+        """Write `matches/` and `rejected/` under `path` as Parquet, from one pass over the messages.
+
+        `_manifest.json` with counts and digests, and `_SUCCESS`, come last; see `read_output`.
+        """
+        folders = {"matches": self.matches, "rejected": self.rejected}
+        place = output_place(path)
+        if mode in ("overwrite", "append"):
+            begin_output(place)
+        for name, rows in folders.items():
+            rows.write.mode(mode).parquet(f"{path.rstrip('/')}/{name}")
+        complete_output(place, None, self.answers.sparkSession, tuple(folders))
 
     def unpersist(self) -> None:
         """Drop the persisted answers; the next action matches again."""
@@ -123,6 +133,7 @@ def match(
         raise ContradaError("messages are a stream; match needs a table, use match_stream")
     if isinstance(subscriptions, Compiled | Artifact | PartitionedArtifact):
         compiled, artifact, why = _given(subscriptions, plan, template is not None or partitions is not None)
+        note_use(artifact)
     else:
         predicate, trouble = None if template is None else asked_predicate(template), ""
         if plan == "scan" or (plan == "auto" and partitions is None):

@@ -15,6 +15,7 @@ from contrada.geometry.crs import Crs
 from contrada.pipeline import manifests
 from contrada.pipeline.ingestion.geoparquet import write_geoparquet
 from contrada.pipeline.ingestion.quarantine import GEOMETRY, MARKS, REASON, REPAIRED
+from contrada.pipeline.outputs import complete_output
 from contrada.pipeline.storage import Storage
 from contrada.pipeline.systems import with_crs
 
@@ -95,9 +96,10 @@ class Ingested:
         return [(row[0], row[1]) for row in counted.limit(MAX_REASONS).collect()]
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write `rows/` as GeoParquet, `quarantine/` as Parquet, and `dataset.json` last; see `read_dataset`.
+        """Write `rows/` as GeoParquet, `quarantine/` as Parquet, and `dataset.json`; see `read_dataset`.
 
-        A directory without `dataset.json` is incomplete.
+        `_manifest.json` with counts and digests of the files, and `_SUCCESS`, come last. A directory without
+        `dataset.json` is incomplete.
         """
         self._kept()
         place = Storage(path)
@@ -114,6 +116,8 @@ class Ingested:
             "attribution": self.about.attribution,
         }
         place.write(DATASET_FILE, json.dumps(page, indent=2, ensure_ascii=False).encode())
+        spark = self._outcome.sparkSession
+        complete_output(place, self.counts()._asdict(), spark, ("rows", "quarantine"))
 
     def unpersist(self) -> None:
         """Drop the persisted outcome; the next action reads the source again."""

@@ -145,7 +145,7 @@ class ChangeTable:
         table = self._session.table(self._name).where(f.col("sequence") > last).orderBy("sequence")
         rows = [row.asDict() for row in table.collect()]
         numbers = [int(row.pop("sequence")) for row in rows]
-        records = [_parsed(row, self._name, "row", number) for row, number in zip(rows, numbers, strict=True)]
+        records = [parsed_change(row, self._name, "row", number) for row, number in zip(rows, numbers, strict=True)]
         return News(records, max(numbers, default=last))
 
 
@@ -169,7 +169,7 @@ def read_changes(stream: Any, source: str) -> Iterator[Change | Rejected]:
             except Exception as error:  # the next record may be good
                 yield record.rejected(source, reason_of(error))
             else:
-                yield _parsed(value, source, record.unit, record.number, record.data.decode(errors="replace"))
+                yield parsed_change(value, source, record.unit, record.number, record.data.decode(errors="replace"))
 
 
 def _rows(stream: Any, format: str, source: str) -> Iterator[Change | Rejected]:
@@ -181,10 +181,10 @@ def _rows(stream: Any, format: str, source: str) -> Iterator[Change | Rejected]:
             yield item._replace(source=source)
         else:
             raw = texts[item.number].decode(errors="replace") if texts else None
-            yield _parsed(item.message, source, item.unit, item.number, raw)
+            yield parsed_change(item.message, source, item.unit, item.number, raw)
 
 
-def _parsed(value: Any, source: str, unit: str, number: int, raw: str | None = None) -> Change | Rejected:
+def parsed_change(value: Any, source: str, unit: str, number: int, raw: str | None = None) -> Change | Rejected:
     """Return the change in a record, or a rejection; `raw` is its text, None for a row."""
     if raw is None:
         raw = plain_text(json.dumps(value, default=str, ensure_ascii=False))

@@ -22,6 +22,7 @@ from contrada.errors import ContradaError, TableError
 from contrada.matching import ForwardingTable
 from contrada.pipeline import manifests
 from contrada.pipeline.artifact_cache import cache_home, open_copy
+from contrada.pipeline.artifact_store import record_use
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.storage import Storage
@@ -103,8 +104,10 @@ class Versions:
         numbers = self._numbers("versions")
         if numbers:
             self.current = self.read(numbers[-1])
+            record_use(self.current.artifact, self.place, self.id)
         else:
             artifact = first(self._artifacts)
+            record_use(artifact, self.place, self.id)
             self._put(Version(0, artifact, (), 0, artifact.attributes, artifact.subscriptions, None))
         self._table = self._opened(self.current)
 
