@@ -90,19 +90,27 @@ def test_a_damaged_manifest_is_an_unfinished_artifact(tmp_path):
 
 @pytest.mark.slow
 def test_tables_of_a_partitioned_artifact(tmp_path, spark):
+    store = tmp_path / "tables"
     rows = [(f"k{k}", "ops", f"S_INTERSECTS(area, POINT({k} {k}))") for k in range(40)]
     frame = spark.createDataFrame(rows, "key string, subscriber string, filter string")
-    whole = pipeline.compile(frame, tmp_path, plan="partitioned", partitions=3).artifact
+    whole = pipeline.compile(frame, store, plan="partitioned", partitions=3).artifact
     parts = {whole.router.digest, *(part.artifact.digest for part in whole.partitions)}
-    aged(tmp_path, 8)
-    aged(tmp_path, 1, whole.digest)
-    listed = {one.digest: one for one in pipeline.list_artifacts(tmp_path)}
+    aged(store, 8)
+    aged(store, 1, whole.digest)
+    listed = {one.digest: one for one in pipeline.list_artifacts(store)}
     assert listed[whole.digest].kind == "partitioned"
     assert {digest for digest, one in listed.items() if whole.digest in one.part_of} == parts
-    assert set(pipeline.prune_artifacts(tmp_path, "7d").kept) == parts
-    aged(tmp_path, 8)
-    assert set(digests(pipeline.prune_artifacts(tmp_path, "7d").removed)) == {whole.digest, *parts}
-    assert list(tmp_path.iterdir()) == []
+    assert set(pipeline.prune_artifacts(store, "7d").kept) == parts
+    # A stream whose version has other partitions by now, and one of these tables still.
+    state = Storage(tmp_path / "stream" / "contrada")
+    state.write("stream.json", json.dumps({"id": "s1"}).encode())
+    state.write("versions/4.json", json.dumps({"tables": [sorted(parts)[0]]}).encode())
+    record_use(whole, state, "s1")
+    aged(store, 8)
+    assert set(pipeline.prune_artifacts(store, "7d").kept) == {whole.digest, *parts}
+    state.write("versions/4.json", json.dumps({"tables": []}).encode())
+    assert set(digests(pipeline.prune_artifacts(store, "7d").removed)) == {whole.digest, *parts}
+    assert [path for path in store.rglob("*") if path.is_file()] == []
 
 
 def stream_on(spark, home, subscriptions):

@@ -20,7 +20,7 @@ def packed(place):
     made = Environment(place)
     python("-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", place, ROOT)
     (wheel,) = place.glob("contrada-*.whl")
-    needed = [wheel, "pandas<3", "pyogrio", "venv-pack", "setuptools<81"]
+    needed = [wheel, "pandas<3", "pyogrio", "venv-pack==0.2.0", "setuptools<81"]
     made.run("python", "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", *needed)
     archive = place / "environment.tar.gz"
     made.run("venv-pack", "--prefix", place / "venv", "--output", archive, "--compress-level", "1")
