@@ -207,8 +207,8 @@ def _print(choice: Choice, rows: list[Row], json: bool) -> None:
     exhibit = choice.exhibit
     files = [str(path) for path in draw(exhibit, rows, choice.output)]
     known = summary_of_run().counts
-    found = {"exhibits": known.get("exhibits", 0) + 1, "rows": known.get("rows", 0) + len(rows)}
-    summary_of_run().note(outputs=files, **found)
+    measured = {"exhibits": known.get("exhibits", 0) + 1, "rows": known.get("rows", 0) + len(rows)}
+    summary_of_run().note(outputs=files, **measured)
     if json:
         found = {"exhibit": exhibit.name, "parameters": choice.grid, "seeds": choice.seeds, "rows": rows}
         typer.echo(json_module.dumps(found | {"findings": findings(exhibit, rows), "pictures": files}))

@@ -261,9 +261,10 @@ def sync(
         found = difference(rows.wanted, there, set(there) if spared is None else spared)
         refused = [] if dry_run else list(_apply(client, found))
     _tell(found, rows.rejected, refused, dry_run, spared is None)
-    counts = {"added": len(found.added), "changed": len(found.changed), "removed": len(found.removed)}
-    bad = len(rows.rejected) + len(refused)
-    summary_of_run().note(unchanged=found.unchanged, rejected=bad, **counts)
+    summary_of_run().note(
+        added=len(found.added), changed=len(found.changed), removed=len(found.removed), unchanged=found.unchanged,
+        rejected=len(rows.rejected) + len(refused),
+    )  # fmt: skip
     raise typer.Exit(FAULTS if rows.rejected or refused else 0)
 
 

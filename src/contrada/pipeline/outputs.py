@@ -86,8 +86,9 @@ def output_place(where: str | os.PathLike[str]) -> Storage | None:
 
 def begin_output(place: Storage | None) -> None:
     """Mark a directory as incomplete: remove `_SUCCESS`, then the manifest of an earlier run."""
-    for name in (SUCCESS, MANIFEST) if place is not None else ():
-        place.remove(name)
+    if place is not None:
+        place.remove(SUCCESS)
+        place.remove(MANIFEST)
 
 
 def complete_output(
