@@ -125,11 +125,10 @@ def test_paths_outside_of_the_output_are_refused(path, tmp_path):
 
 
 @pytest.mark.slow
-def test_large_outputs_are_hashed_by_tasks(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("contrada.pipeline.outputs.MAX_DRIVER_BYTES", 0)
+def test_large_outputs_are_hashed_by_tasks(spark, tmp_path):
     place = Storage(tmp_path / "out")
     spark.range(0, 10, 1, 3).write.parquet(str(tmp_path / "out" / "rows"))
-    found = complete_output(place, None, spark, ("rows",))
+    found = complete_output(place, None, spark, ("rows",), driver_bytes=0)
     assert found.counts == {"rows": 10}
     assert checked(tmp_path / "out") == found
 

@@ -96,19 +96,21 @@ def complete_output(
     counts: Mapping[str, int] | None = None,
     spark: SparkSession | None = None,
     folders: Sequence[str] = ("",),
+    driver_bytes: int = MAX_DRIVER_BYTES,
 ) -> OutputManifest | None:
     """Write the manifest of the files in some folders of a directory, and then `_SUCCESS`.
 
     Without `counts`, the manifest has the rows of the Parquet files of each folder. Names that begin with `.` or `_`
-    are no data. With a session, tasks hash the files of large outputs. Nothing is written, and None returned, if the
-    folders are empty or missing here: Spark has another default file system, or one that PyArrow cannot open.
+    are no data. With a session, tasks hash the files of outputs above `driver_bytes`. Nothing is written, and None
+    returned, if the folders are empty or missing here: Spark has another default file system, or one that PyArrow
+    cannot open.
     """
     if place is None:
         return None
     sizes = {path: size for folder in folders for path, size in _data_files(place, folder)}
     if not sizes:
         return None
-    hashed = _hashed_by_tasks if spark is not None and sum(sizes.values()) > MAX_DRIVER_BYTES else _hashed_here
+    hashed = _hashed_by_tasks if spark is not None and sum(sizes.values()) > driver_bytes else _hashed_here
     files = tuple(sorted(hashed(place.where, list(sizes), spark)))
     rows = {folder: sum(one.rows or 0 for one in files if one.path.startswith(f"{folder}/")) for folder in folders}
     found = OutputManifest(place.where, dict(rows if counts is None else counts), files)
