@@ -11,6 +11,8 @@ Two files in one coordinate reference system:
   contrada ingest parcels.gpkg zones.shp.zip city --to-crs EPSG:3035
 Stations as regions, 500 m around their points:
   contrada ingest stations.geojson stations --to-crs EPSG:3035 --buffer 500
+Warnings that cross the date line, with great circles as edges:
+  contrada ingest warnings.geojson warnings --wrap longitude --densify 100
 Repair invalid regions:
   contrada ingest old_survey.shp survey --repair
 
@@ -27,6 +29,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +48,9 @@ if TYPE_CHECKING:
     from contrada.pipeline.ingestion.dataset import Ingested
 
 
+WrapMode = StrEnum("WrapMode", ["longitude", "shorter"])  # edges as given, or of more than 180 degrees turned round
+
+
 def ingest(
     sources: Annotated[
         list[Path], argument("Files, or directories with all files below; formats may be mixed.", metavar="SOURCE")
@@ -54,6 +60,12 @@ def ingest(
     buffer: Buffer = None,
     repair: Annotated[bool, option(CARE, "Repair invalid regions if possible.", "--repair")] = False,
     crs: Annotated[str | None, option(COORDINATES, "CRS of files that name none; 'none' for plain numbers.")] = None,
+    wrap: Annotated[
+        WrapMode | None, option(COORDINATES, "Bring regions back to longitude -180..180, cut at the date line.")
+    ] = None,
+    densify: Annotated[
+        float | None, option(COORDINATES, "Add vertices along geodesics: edges stay within so many metres of them.")
+    ] = None,
     layer: Annotated[str | None, plain("Layer to read from files that have several.")] = None,
     master: Master = None,
     strict: Annotated[bool, option(CARE, "Exit with 1 if any row is quarantined.", "--strict")] = False,
@@ -73,7 +85,10 @@ def ingest(
         spark = interruption.start(master)
         with ProgressLine(not quiet) as progress:
             progress.tell(lambda: "inspecting files")
-            found = pipeline.ingest(spark, sources, layer=layer, to_crs=to_crs, buffer=buffer, repair=repair, crs=crs)
+            found = pipeline.ingest(
+                spark, sources, layer=layer, to_crs=to_crs, buffer=buffer, repair=repair, crs=crs,
+                wrap=None if wrap is None else wrap.value, densify=densify,
+            )  # fmt: skip
             with _watched(spark, progress, found.about.expected or 0):
                 found.write(output)
         counts = found.counts()

@@ -17,6 +17,7 @@ from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.mixed import ValueRows, crs_of_type, parts_by_crs, sift_mixed
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode
+from contrada.geometry.globe import Globe, wrapped_longitudes
 from contrada.geometry.interchange import polygons_to_wkb
 from contrada.geometry.reading import sift_regions
 from contrada.geometry.wellknown import shapes_from_wkb
@@ -32,20 +33,27 @@ class Spatial:
 
     `crs` is the CRS of input that names none; "none" means no CRS (GeoJSON is then plain coordinates). All geometry is
     reprojected to `to_crs`, vertex by vertex. `buffer`, in units of the resulting CRS, turns points and lines into
-    regions. Polygons are never buffered.
+    regions. Polygons are never buffered. `globe` wraps and densifies regions, and wraps points, of columns, before they
+    are reprojected.
 
     >>> Spatial(crs="none", buffer=1.0).of_geojson({"type": "Point", "coordinates": [5, 5]}).bounds
     (4.0, 4.0, 6.0, 6.0)
     """
 
-    def __init__(self, crs: Any = None, to_crs: Any = None, buffer: float | None = None) -> None:
+    def __init__(
+        self, crs: Any = None, to_crs: Any = None, buffer: float | None = None, globe: Globe | None = None
+    ) -> None:
         if buffer is not None and not 0 < buffer < float("inf"):
             raise FormatError(f"buffer: need a positive number, got {buffer}")
         self.crs: str | None = NO_CRS if crs is NO_CRS or crs == NO_CRS else Crs.of(crs)
-        self.to_crs, self.buffer = Crs.of(to_crs), buffer
+        self.to_crs, self.buffer, self.globe = Crs.of(to_crs), buffer, globe
         target = self.to_crs or self.input_crs(None)
         if target is not None and is_geographic(target) and buffer is not None:
             raise _degrees(target)
+
+    def for_input_in(self, crs: Any) -> Spatial:
+        """Return the same reading for input of a CRS that is known."""
+        return Spatial(crs, self.to_crs, self.buffer, self.globe)
 
     @property
     def is_changing(self) -> bool:
@@ -233,7 +241,7 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
     """
     from contrada.geometry.arrow.geoarrow import with_crs
 
-    mixed = (sift_mixed if spatial.to_crs is None else parts_by_crs)(column, crs, repair)
+    mixed = (sift_mixed if spatial.to_crs is None else parts_by_crs)(column, crs, repair, spatial.globe)
     rejected, repaired, done = list(mixed.rejected), [mixed.repaired], []
     widened = [_NO_ROWS]
     for part in mixed.parts:
@@ -272,6 +280,9 @@ def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows,
     """Reproject a column to `spatial.to_crs`; return it, rejections, and the rows that were repaired."""
     column, rows = part
     bad: list[Rejection] = []
+    if isinstance(column, PointArray) and spatial.globe is not None and spatial.globe.wrap is not None:
+        spatial.globe.check_crs(column.crs)
+        column = PointArray(wrapped_longitudes(column.xy), crs=column.crs)
     if isinstance(column, PointArray) and column.crs is not None and is_geographic(column.crs):
         outside = (np.abs(column.xy) > [180, 90]).any(axis=1)
         bad = [_rejected(int(rows[k]), f"({x}, {y}) is outside longitude -180..180, latitude -90..90")

@@ -51,7 +51,7 @@ class Sifted(NamedTuple):
 
 @checks_methods(
     "from_wkt", "from_wkb", "from_geojson", "from_shapely", "from_arrow", "from_regions", "to_wkb", "save", "open",
-    "plot",
+    "plot", "wrapped", "densified",
 )  # fmt: skip
 class RegionArray(Immutable):
     """Immutable column of valid regions.
@@ -226,6 +226,33 @@ class RegionArray(Immutable):
     def is_simple(self) -> NDArray[np.bool_]:
         """Whether each region is a simple polygon: one ring."""
         return np.asarray(np.diff(self._arrays.region_offsets) == 1)
+
+    def wrapped(self, wrap: str = "longitude", *, crs: Any = None) -> RegionArray:
+        """Return the regions within longitude -180..180: those that cross the date line are cut there.
+
+        With `wrap="shorter"` every edge of more than 180 degrees goes the shorter way round, and an outline around a
+        pole becomes the region between the outline and the pole. `crs` is for a column that has none.
+
+        >>> east = RegionArray.from_wkt(["POLYGON((170 0, 190 0, 190 9, 170 9, 170 0))"])
+        >>> [shell[:, 0].max().item() for shell, _ in east.wrapped()[0].parts]
+        [-170.0, 180.0]
+        """
+        from contrada.geometry.globe_reading import wrapped_column
+
+        return wrapped_column(self, wrap, crs)
+
+    def densified(self, metres: float) -> RegionArray:
+        """Return the regions with vertices added along the geodesics of their edges.
+
+        Coordinates are longitude and latitude, on WGS 84 unless the CRS names another ellipsoid. Every edge, straight
+        in longitude and latitude, then stays within `metres` of the geodesic between the given vertices.
+
+        >>> RegionArray.from_wkt(["POLYGON((0 50, 60 50, 30 70, 0 50))"]).densified(1000)
+        <RegionArray of 1 regions, 129 vertices>
+        """
+        from contrada.geometry.globe_reading import densified_column
+
+        return densified_column(self, metres)
 
     def _kernel_arrays(self) -> KernelArrays:
         """Return the arrays for relation kernels, with the edge index of large regions, built once and kept."""

@@ -17,6 +17,8 @@ from contrada.errors import ArgumentError
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import FaultCode, rejection
+from contrada.geometry.globe import Globe
+from contrada.geometry.globe_reading import sift_on_globe
 from contrada.geometry.line import Line
 from contrada.geometry.line_column import LineArray, SiftedLines, sift_lines
 from contrada.geometry.line_sources import LINE_TYPES
@@ -46,21 +48,31 @@ SourceKind = Literal["wkb", "wkt", "geojson", "shapely", "arrow"]
 
 
 @checks_arguments
-def read_regions(source: Any, *, crs: Any = None, repair: bool = False) -> Sifted:
+def read_regions(
+    source: Any, *, crs: Any = None, repair: bool = False, wrap: Any = None, densify: float | None = None
+) -> Sifted:
     """Return the good regions of a column and the rejected rows with reasons: no row is lost, and no bad row raises.
 
     `source` holds WKB or EWKB (bytes or hex), WKT or EWKT, GeoJSON (dicts or text), Shapely geometries, or is an Arrow
     array of WKB, WKT or GeoArrow, including a GeoSeries. `crs` is the coordinate reference system of rows that name
     none; a row that names another system is rejected. `repair` repairs regions that can be repaired.
 
+    `wrap` and `densify` are for longitude and latitude ([Globe](globe.md)). `wrap="longitude"` brings regions that
+    leave longitude -180..180 back, cut at the date line; with `wrap="shorter"` every edge of more than 180 degrees goes
+    the shorter way round, and an outline around a pole holds the pole. `densify` adds vertices along geodesics, so that
+    edges stay within so many metres of them.
+
     >>> read = read_regions(["POLYGON((0 0, 2 0, 2 2, 0 0))", "POLYGON((0 0, 2 2, 2 0, 0 2, 0 0))", None])
     >>> read.rows.tolist(), [(bad.row, bad.fault.value) for bad in read.rejected]
     ([0], [(1, 'self-intersection'), (2, 'null')])
     """
+    globe = Globe.of(wrap, densify)
     if isinstance(source, RegionArray):
         common_crs(source.crs, crs)
-        return Sifted(source, np.arange(len(source)), (), np.empty(0, np.int64))
-    return sift_regions(*_with_kind(source), crs, repair)
+        if globe is None:
+            return Sifted(source, np.arange(len(source)), (), np.empty(0, np.int64))
+        source = source.to_shapely()
+    return sift_regions(*_with_kind(source), crs, repair, globe)
 
 
 @checks_arguments
@@ -91,17 +103,19 @@ def read_lines(source: Any, *, crs: Any = None) -> SiftedLines:
     return sift_lines(*_with_kind(source), crs)
 
 
-def sift_regions(kind: SourceKind, values: Any, crs: Any, repair: bool) -> Sifted:
+def sift_regions(kind: SourceKind, values: Any, crs: Any, repair: bool, globe: Globe | None = None) -> Sifted:
     """Return the good regions of a column of one kind, and the rejected rows with reasons."""
     if kind == "arrow":
         from contrada.geometry.arrow.geoarrow import raw_from_arrow
 
-        return sift(raw_from_arrow(values), crs, repair)
-    if kind == "shapely":
-        return sift(raw_from_shapely(values), common_crs(getattr(values, "crs", None), crs), repair)
-    if kind == "wkb":
-        return sift(raw_from_wkb(values), crs, repair)
-    return sift((raw_from_wkt if kind == "wkt" else raw_from_geojson)(_listed(values)), crs, repair)
+        raw = raw_from_arrow(values)
+    elif kind == "shapely":
+        raw, crs = raw_from_shapely(values), common_crs(getattr(values, "crs", None), crs)
+    elif kind == "wkb":
+        raw = raw_from_wkb(values)
+    else:
+        raw = (raw_from_wkt if kind == "wkt" else raw_from_geojson)(_listed(values))
+    return sift(raw, crs, repair) if globe is None else sift_on_globe(raw, crs, repair, globe)
 
 
 def sift_point_rows(kind: SourceKind, values: Any, crs: Any) -> SiftedPoints:

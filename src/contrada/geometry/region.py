@@ -31,7 +31,10 @@ Coordinates = Iterable[Sequence[float]]
 _BOX_WKB = struct.Struct("<BIII10d")
 
 
-@checks_methods("__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box", "to_wkb", "plot")
+@checks_methods(
+    "__init__", "from_wkt", "from_wkb", "from_geojson", "from_shapely", "box", "to_wkb", "plot", "wrapped",
+    "densified",
+)  # fmt: skip
 class Region(Immutable):
     """Non-empty regular closed set bounded by a valid Polygon or MultiPolygon.
 
@@ -232,6 +235,23 @@ class Region(Immutable):
     def is_simple(self) -> bool:
         """True for a simple polygon: one part without holes."""
         return bool(self._column.is_simple[0])
+
+    def wrapped(self, wrap: str = "longitude", *, crs: Any = None) -> Region:
+        """Return the region within longitude -180..180, cut at the date line if it crosses it; see `RegionArray`.
+
+        >>> Region.box(170, 0, 190, 9).wrapped(crs="EPSG:4326").bounds
+        (-180.0, 0.0, 180.0, 9.0)
+        """
+        return self._column.wrapped(wrap, crs=crs)[0]
+
+    def densified(self, metres: float) -> Region:
+        """Return the region with vertices along geodesics, within `metres` of which all edges are; see `RegionArray`.
+
+        >>> flight_zone = Region([(0, 50), (60, 50), (30, 70)], crs="EPSG:4326")
+        >>> round(flight_zone.densified(1000).bounds[1], 1), round(flight_zone.densified(1000).area - flight_zone.area)
+        (50.0, -102)
+        """
+        return self._column.densified(metres)[0]
 
     @cached_property
     def _canonical(self) -> tuple[bytes, ...]:

@@ -18,7 +18,7 @@ from contrada.geometry.faults import MENDABLE, FaultCode, Rejection, rejection
 from contrada.geometry.sources import RawRegions, raw_from_shapely
 from contrada.limits import limit, variable
 
-_SPLIT = "split a region that crosses the antimeridian into a MultiPolygon (RFC 7946, 3.1.9)"
+_SPLIT = "for a region that crosses the antimeridian use wrap=, or split it into a MultiPolygon (RFC 7946, 3.1.9)"
 USUAL_PAIRS_PER_EDGE, EDGES_PER_QUERY = 8, 64  # see _is_tangled
 
 
@@ -120,7 +120,7 @@ def _is_tangled(raw: RawRegions, row: int) -> bool:
     square of the vertices. Pairs are counted in both orders, and each edge with itself too; boundaries that do not
     cross have about 6 pairs per edge.
     """
-    rings = [ring for part in _parts_of(raw, row) for ring in part]
+    rings = [ring for part in parts_of(raw, row) for ring in part]
     stops = [np.roll(ring, -1, axis=0) for ring in rings]
     edges = shapely.linestrings(np.stack([np.concatenate(rings), np.concatenate(stops)], axis=1))
     tree = shapely.STRtree(edges)
@@ -155,14 +155,14 @@ def _repair(raw: RawRegions, rows: list[int]) -> tuple[Arrays, NDArray[np.int64]
 def _as_shapely(raw: RawRegions, row: int) -> Any:
     """Return one raw row as a Shapely multipolygon; rings are closed."""
     polygons = []
-    for part in _parts_of(raw, row):
+    for part in parts_of(raw, row):
         rings = [shapely.LinearRing(np.concatenate([ring, ring[:1]])) for ring in part if len(ring)]
         if rings:
             polygons.append(shapely.Polygon(rings[0], rings[1:]))
     return shapely.MultiPolygon(polygons)
 
 
-def _parts_of(raw: RawRegions, row: int) -> list[list[NDArray[np.float64]]]:
+def parts_of(raw: RawRegions, row: int) -> list[list[NDArray[np.float64]]]:
     """Return the rings of each part of a raw row, as given."""
     ends = raw.part_offsets[raw.region_offsets[row] : raw.region_offsets[row + 1] + 1].tolist()
     starts = raw.ring_offsets

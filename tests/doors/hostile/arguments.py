@@ -83,7 +83,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
 }
 # Good values of parameters: of one entry point, or of all that have a parameter of this name.
 GOOD: dict[str, Any] = {
-    **dict.fromkeys(("crs", "other", "progress", "threads", "to_crs", "buffer"), None),
+    **dict.fromkeys(("wrap", "densify", "crs", "other", "progress", "threads", "to_crs", "buffer"), None),
     **dict.fromkeys(("repair", "casei", "accenti", "withdraw", "replace", "extra", "srid"), False),
     **dict.fromkeys(("halo", "verify"), True),
     **dict.fromkeys(("holes", "times"), ()),
@@ -98,6 +98,7 @@ GOOD: dict[str, Any] = {
     **dict.fromkeys((f"{entry}.by" for entry in BY_SUBSCRIBER), "subscriber"),
     **dict.fromkeys(("ForwardingTable.subscribe.key", "CoveringIndex.subscribe.key"), "new"),
     "ForwardingTable.keys_of.rows": [0], "ForwardingTable.subscribers_of.rows": [0],
+    "metres": 1000.0, "Region.wrapped.wrap": "shorter", "RegionArray.wrapped.wrap": "shorter",
     "shell": SQUARE, "xy": [[0, 0], [1, 1]], "a": ct.Region.box(0, 0, 4, 4), "b": ct.Region.box(2, 2, 6, 6),
     "text": WKT, "Point.from_wkt.text": "POINT(1 2)", "data": WKB, "Point.from_wkb.data": POINT_WKB,
     "value": POLYGON, "Point.from_geojson.value": {"type": "Point", "coordinates": [1, 2]},

@@ -3,6 +3,7 @@
 from functools import partial
 
 from console import contrada, feature, write_lines
+from contrada import Point, Region
 from contrada.cli import java
 from contrada.pipeline import read_dataset
 
@@ -46,12 +47,23 @@ def test_exit_codes(spark, tmp_path):
 
 def test_what_cannot_be_done_is_told_in_a_line(spark, tmp_path, monkeypatch):
     to_out = (write(tmp_path / "a.geojsonl", SQUARE), tmp_path / "out")
-    for arguments in (["--to-crs", "EPSG:999999"], ["--buffer", "5"], ["--buffer", "-1"]):
+    for arguments in (["--to-crs", "EPSG:999999"], ["--buffer", "5"], ["--buffer", "-1"], ["--densify", "-1"]):
         assert run(*to_out, *arguments, code=2).stderr.startswith("error: ")
     monkeypatch.setattr(java, "find_java", lambda: java.Java(None, None, None))
     told = run(*to_out, code=2).stderr
     assert "needs Java 17 or newer for Spark and no Java was found; to install it:" in told
     assert not (tmp_path / "out").exists()
+
+
+def test_the_date_line_and_great_circles(spark, tmp_path):
+    across = {"type": "Polygon", "coordinates": [[[170, 40], [-170, 40], [-170, 50], [170, 50], [170, 40]]]}
+    east = {"type": "Polygon", "coordinates": [[[170, 40], [190, 40], [190, 50], [170, 50], [170, 40]]]}
+    rows = write(tmp_path / "rows.geojsonl", across, east, {"type": "Point", "coordinates": [-190, 5]})
+    run(rows, tmp_path / "out", "--wrap", "shorter", "--densify", "1000", "--quiet", "--strict", code=0)
+    found = read_dataset(spark, tmp_path / "out").rows.orderBy("id").collect()
+    first, second = (Region.from_wkb(bytes(row["geometry"])) for row in found[:2])
+    assert first == second == Region.box(170, 40, 190, 50).wrapped(crs="EPSG:4326").densified(1000)
+    assert Point.from_wkb(bytes(found[2]["geometry"])) == Point(170, 5)
 
 
 def test_help_has_examples_and_starts_nothing():

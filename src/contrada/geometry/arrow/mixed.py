@@ -11,6 +11,7 @@ from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.faults import FaultCode, Rejection
+from contrada.geometry.globe import Globe
 from contrada.geometry.point import PointArray, SiftedPoints, plain_points, sift_plain
 from contrada.geometry.reading import sift_point_rows, sift_regions
 from contrada.geometry.wellknown import wkb_srids
@@ -91,26 +92,27 @@ def parts_of(values: Any) -> tuple[list[ValueRows], list[Rejection]]:
     return mixed.parts, mixed.rejected
 
 
-def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
+def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False, globe: Globe | None = None) -> Mixed:
     """Split a column whose rows are not compared with each other: rows of WKB with other SRIDs form their own parts.
 
-    `crs` is the system of rows that name none; `repair` repairs regions that can be repaired.
+    `crs` is the system of rows that name none; `repair` repairs regions that can be repaired; `globe` says how regions
+    in longitude and latitude are read.
     """
     if not is_binary(values) or crs_of_type(values.type) is not None:
-        return sift_mixed(values, crs, repair)
+        return sift_mixed(values, crs, repair, globe)
     plain = plain_points(values)
     if plain is not None:
         return _of_points(sift_plain(plain, crs))
     srids = wkb_srids(values)
     distinct = np.unique(srids).tolist() if srids.any() else [0]
     if len(distinct) < 2:
-        return sift_mixed(values, None if distinct and distinct[0] else crs, repair)
+        return sift_mixed(values, None if distinct and distinct[0] else crs, repair, globe)
     parts: list[ValueRows] = []
     rejected: list[Rejection] = []
     repaired = []
     for srid in distinct:
         rows = np.flatnonzero(srids == srid)
-        some = sift_mixed(values.take(rows), None if srid else crs, repair)
+        some = sift_mixed(values.take(rows), None if srid else crs, repair, globe)
         parts += [ValueRows(part.column, rows[part.rows]) for part in some.parts]
         rejected += [bad._replace(row=int(rows[bad.row])) for bad in some.rejected]
         repaired.append(rows[some.repaired])
@@ -121,7 +123,7 @@ def _of_points(sifted: SiftedPoints) -> Mixed:
     return Mixed([ValueRows(sifted.points, sifted.rows)], list(sifted.rejected), np.empty(0, np.int64))
 
 
-def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mixed:
+def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False, globe: Globe | None = None) -> Mixed:
     """Split a column that is in `crs`: a row that names another system by its SRID is rejected."""
     none = np.empty(0, np.int64)
     if not is_geometry(values):
@@ -131,7 +133,7 @@ def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False) -> Mix
     plain = plain_points(values)
     if plain is not None:
         return _of_points(sift_plain(plain, common_crs(crs_of_type(values.type), crs)))
-    regions = sift_regions("arrow", values, crs, repair)
+    regions = sift_regions("arrow", values, crs, repair, globe)
     parts = [ValueRows(regions.regions, regions.rows)]
     rejected = [bad for bad in regions.rejected if bad.fault is not FaultCode.POINT]
     others = np.array([bad.row for bad in regions.rejected if bad.fault is FaultCode.POINT], np.int64)

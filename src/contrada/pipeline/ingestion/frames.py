@@ -35,7 +35,7 @@ def ingest_frame(name: str, frame: DataFrame, spatial: Spatial, repair: bool) ->
         (f"{name}, {geometry} in {crs.label}" if crs else name, crs or spatial.input_crs(None)) for crs, _ in parts
     ]
     target = planning.one_crs(places, spatial.to_crs)
-    spatial = Spatial(target, spatial.to_crs, spatial.buffer)
+    spatial = spatial.for_input_in(target)
     schema = plain_schema(to_arrow_schema(frame.select(*map(quoted, others)).schema), geometry)
     names = planning.output_names(schema.names, {})
     wanted = IngestOptions(planning.united([(schema, names)]), spatial, repair)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from contrada.formats.spatial import Spatial
+from contrada.geometry.globe import Globe
 from contrada.pipeline.ingestion import planning
 from contrada.pipeline.ingestion.dataset import About, Ingested
 from contrada.pipeline.ingestion.frames import ingest_frame
@@ -31,14 +32,16 @@ def ingest(
     repair: bool = False,
     crs: Any = None,
     layer: str | None = None,
+    wrap: Any = None,
+    densify: float | None = None,
 ) -> Ingested:
     """Ingest a file, several files, a directory with all below it, a table by name, or a DataFrame.
 
     Spark tasks first look up columns and CRS of the files; the first action on the result reads them. `to_crs`,
     `buffer` and `crs` are those of `Spatial`; `repair` mends invalid regions where possible; `layer` selects one layer
-    of files that have several.
+    of files that have several. `wrap` and `densify` are those of `read_regions`; points are wrapped, too.
     """
-    spatial = Spatial(crs, to_crs, buffer)
+    spatial = Spatial(crs, to_crs, buffer, Globe.of(wrap, densify))
     frame = _frame_of(spark, source)
     if frame is not None:
         return ingest_frame(*frame, spatial, repair)
@@ -53,7 +56,7 @@ def ingest_files(
     files = files_of(paths)
     found = planning.resolved(survey(spark, files, layer, sizes.line_bytes), spatial)
     target = planning.one_crs([(item.file, item.crs) for item in found if item.error is None], spatial.to_crs)
-    spatial = Spatial(target, spatial.to_crs, spatial.buffer)  # raises for a buffer in degrees
+    spatial = spatial.for_input_in(target)  # raises for a buffer in degrees
     spelled: dict[str, str] = {}
     schemas = [(item.schema, planning.output_names(item.schema.names, spelled)) for item in found if item.error is None]
     wanted = IngestOptions(planning.united(schemas), spatial, repair)
