@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.arguments import checks_arguments
+from contrada.errors import LimitError
 from contrada.geometry.arrays import frozen
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import common_crs
@@ -21,6 +22,7 @@ from contrada.geometry.reading import shape_of
 from contrada.geometry.region import Region
 from contrada.geometry.relate import ALL_ROWS, broadcast_length, relate
 from contrada.geometry.relation import Relation
+from contrada.limits import limit, variable
 
 Column: TypeAlias = RegionArray | LineArray | PointArray
 Codes: TypeAlias = NDArray[np.int64]
@@ -242,17 +244,29 @@ def matrix_codes(a: Column, b: Column, threads: int | None = None, until_met: bo
         return _transposed(matrix_codes(b, a, threads, until_met))
     if isinstance(a, PointArray):
         return _point_codes(a, b, rows, threads)
-    out = np.empty(rows, np.int64)
+    out, most = np.empty(rows, np.int64), limit("comparisons")
     if isinstance(a, LineArray):
         assert isinstance(b, (LineArray, RegionArray)), "points come first"
         arrays = (*a._kernel_arrays(), *b._kernel_arrays())
         kernel = kernels.relate_lines_to_regions if isinstance(b, RegionArray) else kernels.relate_lines
         run_sliced(
-            lambda start, stop: kernel(*arrays, ALL_ROWS, ALL_ROWS, int(until_met), start, stop, out), rows, threads
+            lambda start, stop: kernel(*arrays, ALL_ROWS, ALL_ROWS, int(until_met), most, start, stop, out),
+            rows,
+            threads,
         )
-        return out
+        return _checked(out)
     assert isinstance(b, RegionArray)
     return _region_codes(a, b, rows, threads)
+
+
+def _checked(codes: Codes) -> Codes:
+    """Return the codes; a pair that took too many comparisons is a LimitError that names its row."""
+    if (codes < 0).any():
+        row, most = int(np.argmax(codes < 0)), limit("comparisons")
+        raise LimitError(
+            f"row {row}: too many edges are near each other: more than {most:,} comparisons ({variable('comparisons')})"
+        )
+    return codes
 
 
 def _transposed(codes: Codes) -> Codes:
@@ -279,9 +293,10 @@ def _region_codes(a: RegionArray, b: RegionArray, rows: int, threads: int | None
         arrays = (*_outline_arrays(line), *region._kernel_arrays())
 
         def relate_slice(start: int, stop: int, arrays: Any = arrays, out: Any = out) -> None:
-            kernels.relate_lines_to_regions(*arrays, ALL_ROWS, ALL_ROWS, 0, start, stop, out)
+            kernels.relate_lines_to_regions(*arrays, ALL_ROWS, ALL_ROWS, 0, limit("comparisons"), start, stop, out)
 
         run_sliced(relate_slice, rows, threads)
+        _checked(out)
     outline_a, outline_b = _entries(of_a).T, _entries(of_b).T
     apart = np.isin(relations, [Relation.DISJOINT, Relation.MEETS])
     a_inside = np.isin(relations, [Relation.EQUALS, Relation.INSIDE, Relation.COVERED_BY])

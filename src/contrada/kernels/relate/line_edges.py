@@ -16,11 +16,14 @@ from contrada.kernels.relate.chains import (
     FOUND_ROWS,
     STACK_FLOOR,
     STACK_ROWS,
+    is_spent,
     query_chain,
     ring_of,
     start_query,
 )
 from contrada.kernels.relate.orientation import orient
+
+PAIR_COST = np.int64(2)  # comparisons that an edge near another one counts as
 
 
 class EdgeColumn(NamedTuple):
@@ -65,6 +68,13 @@ def make_line_scratch(a_vertices, b_vertices):
 
 
 @kernel
+def begin_pair(found, most):
+    """Reset the count of comparisons before a pair of shapes, and set how many it may take (is_spent)."""
+    found[COUNTER_ROW, 0] = 0
+    found[COUNTER_ROW, 1] = most
+
+
+@kernel
 def meets_box(xy, k, x0, y0, x1, y1):
     """Return True if the box of the edge from vertex k to the next one meets the box x0..y1."""
     return not (
@@ -83,12 +93,14 @@ def list_edges(column, r0, r1, base, x0, y0, x1, y1, out, work):
     """
     count = 0
     xy = column.xy
+    work.found[COUNTER_ROW, 0] += column.runs[r1] - column.runs[r0] if base < 0 else np.int64(0)
     if base < 0:
         for r in range(r0, r1):
             for k in range(column.runs[r], column.runs[r + 1] - 1):
                 if meets_box(xy, k, x0, y0, x1, y1):
                     out[count] = k
                     count += 1
+        work.found[COUNTER_ROW, 0] += PAIR_COST * count
         return count
     first = column.runs[r0]
     slots = column.runs[r1] - first - 1
@@ -109,6 +121,7 @@ def list_edges(column, r0, r1, base, x0, y0, x1, y1, out, work):
                     out[count] = k
                     count += 1
                 k += 1
+    work.found[COUNTER_ROW, 0] += PAIR_COST * count
     return count
 
 
@@ -164,6 +177,7 @@ def covers_edge(column, r0, r1, base, k_xy, k, work):
     reached = sign * (px if by == 0 else py)
     end = sign * (qx if by == 0 else qy)
     while reached < end:
+        work.found[COUNTER_ROW, 0] += on_line
         furthest = reached
         left = 0
         for c in range(on_line):
@@ -187,7 +201,7 @@ def covers_edges(b, b0, b1, b_base, a, a0, a1, work):
     """Return True if runs b0..b1 of b cover every edge of runs a0..a1 of a."""
     for r in range(a0, a1):
         for k in range(a.runs[r], a.runs[r + 1] - 1):
-            if not covers_edge(b, b0, b1, b_base, a.xy, k, work):
+            if is_spent(work.found) or not covers_edge(b, b0, b1, b_base, a.xy, k, work):
                 return False
     return True
 
@@ -207,7 +221,7 @@ def is_end(x, y, ends, e0, e1):
 
 
 @kernel
-def crosses_at_end(a_xy, i, b_xy, j, ends, e0, e1):
+def crosses_at_end(a_xy, i, b_xy, j, ends, e0, e1, work):
     """Return True if edges i and j, which cross inside both, cross at one of ends[e0:e1]."""
     x0 = max(min(a_xy[i, 0], a_xy[i + 1, 0]), min(b_xy[j, 0], b_xy[j + 1, 0]))
     x1 = min(max(a_xy[i, 0], a_xy[i + 1, 0]), max(b_xy[j, 0], b_xy[j + 1, 0]))
@@ -222,6 +236,7 @@ def crosses_at_end(a_xy, i, b_xy, j, ends, e0, e1):
     for e in range(low, e1):
         if ends[e, 0] > x1:
             return False
+        work.found[COUNTER_ROW, 0] += PAIR_COST
         if is_on_both(ends[e, 0], ends[e, 1], a_xy, i, b_xy, j):
             return True
     return False

@@ -15,7 +15,7 @@ import numpy as np
 
 from contrada.codes import TOUCHING
 from contrada.jit import entry, kernel
-from contrada.kernels.relate.chains import ring_of
+from contrada.kernels.relate.chains import is_spent, ring_of
 from contrada.kernels.relate.line_contacts import (
     ALONG,
     APART,
@@ -28,6 +28,7 @@ from contrada.kernels.relate.line_contacts import (
 )
 from contrada.kernels.relate.line_edges import (
     EdgeColumn,
+    begin_pair,
     covers_edges,
     crosses_at_end,
     is_end,
@@ -43,6 +44,7 @@ from contrada.kernels.relate.rows import row_at
 II, IB, IE, BI, BB, BE, EI, EB, EE = range(9)
 LINE_IN, LINE_OUT = 1 << (2 * II + 1), 1 << (2 * IE + 1)  # bits of entries of one dimension
 POINT_OUT, POINT_END, POINT_IN = 0, 1, 2
+SPENT = np.int64(-1)  # in place of a matrix that takes more comparisons than allowed
 
 
 @kernel
@@ -59,7 +61,7 @@ def region_edge_contact(code, i, j, a, ends, e0, e1, b, b0, b1, b_base, flags, w
         return code, False
     both = np.int64(LINE_IN | LINE_OUT)
     if meeting == CROSS:
-        if (code >> np.int64(2 * IB)) & 3 == 0 and not crosses_at_end(a.xy, i, b.xy, j, ends, e0, e1):
+        if (code >> np.int64(2 * IB)) & 3 == 0 and not crosses_at_end(a.xy, i, b.xy, j, ends, e0, e1, work):
             code = bump(code, IB, 0)
         if code & both != both:
             is_alone = flags[ring_of(b.runs, b0, b1, j)] & TOUCHING == 0
@@ -115,7 +117,11 @@ def line_region_code(
             if until_met:
                 return bump(code, IB, 0)
             work.marks[ring_of(a.runs, a0, a1, k) - a0] = 1
+        if is_spent(work.found):
+            return SPENT
     for r in range(a0, a1):
+        if is_spent(work.found):
+            return SPENT
         if work.marks[r - a0] == 0:
             v = a.runs[r]
             side = locate(a.xy[v, 0], a.xy[v, 1], b.xy, b.runs, b0, b1, b.boxes, b_base, work.stack, work.found)
@@ -126,15 +132,17 @@ def line_region_code(
         return code
     for e in range(e0, e1):
         side = locate(ends[e, 0], ends[e, 1], b.xy, b.runs, b0, b1, b.boxes, b_base, work.stack, work.found)
+        if is_spent(work.found):
+            return SPENT
         code = bump(code, BI if side == IN else (BB if side == ON else BE), 0)
     is_along = (code >> np.int64(2 * IB)) & 3 == 2
     if not (is_along and covers_edges(a, a0, a1, a_base, b, b0, b1, work)):
         code = bump(code, EB, 1)
-    return code
+    return SPENT if is_spent(work.found) else code
 
 
 @kernel
-def line_edge_contact(code, i, j, a, a_ends, e0, e1, b, b_ends, f0, f1):
+def line_edge_contact(code, i, j, a, a_ends, e0, e1, b, b_ends, f0, f1, work):
     """Return the code of two lines after edge i of a and edge j of b."""
     meeting = edge_meeting(a.xy, i, b.xy, j)
     if meeting == APART:
@@ -144,7 +152,9 @@ def line_edge_contact(code, i, j, a, a_ends, e0, e1, b, b_ends, f0, f1):
     if (code >> np.int64(2 * II)) & 3 != 0:
         return code
     if meeting == CROSS:
-        if crosses_at_end(a.xy, i, b.xy, j, a_ends, e0, e1) or crosses_at_end(a.xy, i, b.xy, j, b_ends, f0, f1):
+        if crosses_at_end(a.xy, i, b.xy, j, a_ends, e0, e1, work):
+            return code
+        if crosses_at_end(a.xy, i, b.xy, j, b_ends, f0, f1, work):
             return code
         return bump(code, II, 0)
     for k in range(4):
@@ -158,6 +168,8 @@ def line_edge_contact(code, i, j, a, a_ends, e0, e1, b, b_ends, f0, f1):
 def ends_code(code, ends, e0, e1, others, f0, f1, b, b0, b1, b_base, inside, outside, work):
     """Return the code after the ends of one line were located on the other, whose ends are others[f0:f1]."""
     for e in range(e0, e1):
+        if is_spent(work.found):
+            return code
         x = ends[e, 0]
         y = ends[e, 1]
         if is_end(x, y, others, f0, f1):
@@ -183,9 +195,11 @@ def lines_code(
         k = work.first[c]
         near = list_edges_at(b, b0, b1, b_base, a.xy, k, work.near, work)
         for n in range(near):
-            code = line_edge_contact(code, k, work.near[n], a, a_ends, e0, e1, b, b_ends, f0, f1)
+            code = line_edge_contact(code, k, work.near[n], a, a_ends, e0, e1, b, b_ends, f0, f1, work)
         if until_met and code & 3 != 0:
             return code
+        if is_spent(work.found):
+            return SPENT
     code = ends_code(code, a_ends, e0, e1, b_ends, f0, f1, b, b0, b1, b_base, BI, BE, work)
     code = ends_code(code, b_ends, f0, f1, a_ends, e0, e1, a, a0, a1, a_base, IB, EB, work)
     overlap = code & 3 == 2
@@ -193,22 +207,23 @@ def lines_code(
         code = bump(code, IE, 1)
     if not (overlap and covers_edges(a, a0, a1, a_base, b, b0, b1, work)):
         code = bump(code, EI, 1)
-    return code
+    return SPENT if is_spent(work.found) else code
 
 
 @entry(
     "f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] f8[2] i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1]"
-    " i8[1] i8[1] i8 i8 i8 i8[1]!",
+    " i8[1] i8[1] i8 i8 i8 i8 i8[1]!",
     interpreted=True,
 )
 def relate_lines_to_regions(
     a_xy, a_parts, a_lines, a_bounds, a_boxes, a_chains, a_ends, a_end_offsets,
     b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
-    a_rows, b_rows, until_met, start, stop, out,
+    a_rows, b_rows, until_met, most, start, stop, out,
 ):  # fmt: skip
     """Write the matrix of line a_rows[k] of a and region b_rows[k] of b to out[k], start <= k < stop.
 
-    Where a list of rows is empty, the value is that of row k, or the only one.
+    Where a list of rows is empty, the value is that of row k, or the only one. out[k] is SPENT if the pair takes more
+    than `most` comparisons.
     """
     a = EdgeColumn(a_xy, a_parts, a_boxes)
     b = EdgeColumn(b_xy, b_rings, b_boxes)
@@ -216,6 +231,7 @@ def relate_lines_to_regions(
     for k in range(start, stop):
         i = row_at(a_rows, a_lines, k)
         j = row_at(b_rows, b_regions, k)
+        begin_pair(work.found, most)
         out[k] = line_region_code(
             a, np.int64(a_lines[i]), np.int64(a_lines[i + 1]), a_chains[i], a_bounds, i,
             a_ends, a_end_offsets[i], a_end_offsets[i + 1],
@@ -225,13 +241,13 @@ def relate_lines_to_regions(
 
 @entry(
     "f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] f8[2] i8[1] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] f8[2] i8[1]"
-    " i8[1] i8[1] i8 i8 i8 i8[1]!",
+    " i8[1] i8[1] i8 i8 i8 i8 i8[1]!",
     interpreted=True,
 )
 def relate_lines(
     a_xy, a_parts, a_lines, a_bounds, a_boxes, a_chains, a_ends, a_end_offsets,
     b_xy, b_parts, b_lines, b_bounds, b_boxes, b_chains, b_ends, b_end_offsets,
-    a_rows, b_rows, until_met, start, stop, out,
+    a_rows, b_rows, until_met, most, start, stop, out,
 ):  # fmt: skip
     """Write the matrix of line a_rows[k] of a and line b_rows[k] of b to out[k], start <= k < stop."""
     a = EdgeColumn(a_xy, a_parts, a_boxes)
@@ -240,6 +256,7 @@ def relate_lines(
     for k in range(start, stop):
         i = row_at(a_rows, a_lines, k)
         j = row_at(b_rows, b_lines, k)
+        begin_pair(work.found, most)
         out[k] = lines_code(
             a, np.int64(a_lines[i]), np.int64(a_lines[i + 1]), a_chains[i], a_bounds, i,
             a_ends, a_end_offsets[i], a_end_offsets[i + 1],
@@ -259,6 +276,7 @@ def locate_on_lines(
     for k in range(start, stop):
         i = a_rows[k] if len(a_rows) > 0 else (np.int64(k) if len(xy) > 1 else np.int64(0))
         j = row_at(b_rows, b_lines, k)
+        begin_pair(work.found, np.int64(1) << 62)
         x = xy[i, 0]
         y = xy[i, 1]
         out[k] = POINT_OUT
