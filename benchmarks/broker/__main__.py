@@ -1,4 +1,4 @@
-"""The broker under load: publishing, latency, fan-out, webhooks, memory, restart, disks, tracks, links, engines, peers.
+"""The broker under load: publishing, latency, fan-out, webhooks, memory, restart, disks, tracks, links, logs, peers.
 
     python -m benchmarks.broker [--quick] [--only publish,latency,fanout,webhooks,memory,...] [--write]
 
@@ -22,7 +22,7 @@ import numpy as np
 import uvloop
 
 from benchmarks.broker.clients import CONSUMERS
-from benchmarks.broker.engines import engines
+from benchmarks.broker.engines import jetstream, kafka
 from benchmarks.broker.links import Latencies, measured
 from benchmarks.broker.peers import BATCH, counts, postgis, rate, tile38
 from benchmarks.broker.process import SERVE, SLOW_DISK, ServerProcess
@@ -57,7 +57,7 @@ def opened(report: Report) -> Iterator[Bench]:
         try:
             yield bench
         finally:
-            bench.server.stop(signal.SIGKILL)
+            bench.stop(signal.SIGKILL)
 
 
 def fdatasync(folder: Path, repeats: int = 200) -> float:
@@ -124,8 +124,9 @@ def fanout(bench: Bench) -> Iterator[Row]:
 
 def memory(bench: Bench) -> Iterator[Row]:
     """Measure the memory after the load, and with a consumer that never reads."""
-    yield Row.alone(MEMORY, f"{bench.workload.count:,} subscriptions loaded", bench.loaded_memory, "MB")
-    yield Row.alone(MEMORY, "loading", bench.load_seconds, "s", bench.load_seconds)
+    seconds, loaded = bench.after_load()
+    yield Row.alone(MEMORY, f"{bench.workload.count:,} subscriptions loaded", loaded, "MB")
+    yield Row.alone(MEMORY, "loading", seconds, "s", seconds)
     bench.subscribe_all()
     uvloop.run(stall(bench, with_consumer=False))
     before = bench.server.memory()
@@ -187,7 +188,7 @@ def webhooks(bench: Bench) -> Iterator[Row]:
 
 def links(bench: Bench) -> Iterator[Row]:
     """Measure a publish across three links against one server, by turns, while both are up."""
-    bench.server.stop()
+    bench.stop()
     turns, count = (1, 100) if bench.report.quick else (5, 400)
     found: dict[int, list[Latencies]] = {}
     for length, latencies in measured(bench.state.parent, (1, 4), turns, count):
@@ -202,13 +203,12 @@ def links(bench: Bench) -> Iterator[Row]:
             LINKS, work, "one server", far, alone, far / alone, "times the time", at_most=most,
             compared=compared, different=different,
         )  # fmt: skip
-    bench.server = ServerProcess(bench.state)
 
 
 SECTIONS = {
     "publish": publish, "latency": latency, "fanout": fanout, "webhooks": webhooks, "memory": memory,
-    "restart": restart, "disk": disk, "tracked": tracked, "links": links, "engines": engines,
-    "tile38": tile38, "postgis": postgis,
+    "restart": restart, "disk": disk, "tracked": tracked, "links": links, "jetstream": jetstream,
+    "kafka": kafka, "tile38": tile38, "postgis": postgis,
 }  # fmt: skip
 
 if __name__ == "__main__":

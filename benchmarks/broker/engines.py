@@ -17,14 +17,14 @@ import uvloop
 from benchmarks.broker.clients import Arrival, Consumer, PublisherPool, Sent, Tally, close, connect, post
 from benchmarks.broker.peers import BATCH
 from benchmarks.broker.process import SERVE, ServerProcess
-from benchmarks.broker.raw_logs import ENGINES, RawLog
+from benchmarks.broker.raw_logs import RawKafka, RawLog, RawNats
 from benchmarks.broker.runs import CONNECTIONS, GEOJSON, LINES, Bench
 from benchmarks.broker.work import Event, Messages, difference
 from benchmarks.report import Row
 from benchmarks.timing import say
 from contrada.collecting import collections_paused
 
-TITLE = f"Servers on one log: polygons in newline JSON x {BATCH}"
+TITLE = "Servers on one log in {}: polygons in newline JSON x " + str(BATCH)
 AGAINST_RAW = 0.5  # times the rate of plain publishing, at least
 TURNS, MESSAGES, LATENCY_MESSAGES = 3, 30_000, 1_000
 LOW_RATE = 50.0  # messages per second, where latency is measured
@@ -103,18 +103,26 @@ class LogServers:
         return late, sum(difference(messages.expected, [one.event for one in arrivals]))
 
 
-def engines(bench: Bench) -> Iterator[Row]:
+def jetstream(bench: Bench) -> Iterator[Row]:
+    """Measure servers on a log in JetStream."""
+    return _measured(bench, RawNats)
+
+
+def kafka(bench: Bench) -> Iterator[Row]:
+    """Measure servers on a log in Kafka."""
+    return _measured(bench, RawKafka)
+
+
+def _measured(bench: Bench, kind: type[RawLog]) -> Iterator[Row]:
+    bench.stop()
+    with bench.report.skipping(), ExitStack() as opened:
+        engine = opened.enter_context(kind.running(bench.state.parent / kind.name))
+        yield from _by_turns(bench, engine, LogServers(bench, engine, opened))
+
+
+def _by_turns(bench: Bench, engine: RawLog, servers: LogServers) -> Iterator[Row]:
     """Measure two servers on one log by turns with plain publishing, then three with the same messages."""
-    bench.server.stop()
-    for kind in ENGINES:
-        with bench.report.skipping(), ExitStack() as opened:
-            engine = opened.enter_context(kind.running(bench.state.parent / kind.name))
-            yield from _measured(bench, engine, LogServers(bench, engine, opened))
-    bench.server = ServerProcess(bench.state)
-
-
-def _measured(bench: Bench, engine: RawLog, servers: LogServers) -> Iterator[Row]:
-    quick, polygons = bench.report.quick, bench.workload.polygons
+    quick, polygons, title = bench.report.quick, bench.workload.polygons, TITLE.format(engine.name)
     servers.add()
     servers.add()
     say(f"{engine.name}: loaded in {servers.servers[0].load(bench.workload):.1f} s")
@@ -125,49 +133,49 @@ def _measured(bench: Bench, engine: RawLog, servers: LogServers) -> Iterator[Row
         raw.append(engine.rates(messages.bodies, messages.batches(BATCH)))
         two.append(uvloop.run(servers.load(messages)))
         say(f"{engine.name}: {_shown(two[-1])}; raw {', '.join(f'{one:,.0f}/s' for one in raw[-1].values())}")
-    yield from _against_raw(engine.name, raw, two)
-    yield from _latency_rows(engine.name, *uvloop.run(servers.latencies(polygons(100 if quick else LATENCY_MESSAGES))))
+    yield from _against_raw(title, engine.is_judged, raw, two)
+    yield from _latency_rows(title, *uvloop.run(servers.latencies(polygons(100 if quick else LATENCY_MESSAGES))))
     servers.add()
     uvloop.run(servers.load(polygons(bench.messages)))
     for messages in turns:
         three.append(uvloop.run(servers.load(messages)))
         say(f"{engine.name}, three servers: {_shown(three[-1])}")
-    yield from _rows(f"{engine.name}, three servers", three)
+    yield from _rows(title, "three servers", three)
     changed = sum(len(set(one.events) ^ set(other.events)) for one, other in zip(two, three, strict=True))
     compared = sum(len(one.events) for one in three)
     yield Row(
-        TITLE, f"{engine.name}, three servers", "two servers", None, None, changed, "changed events", at_most=0,
+        title, "three servers", "two servers", None, None, changed, "changed events", at_most=0,
         compared=compared, different=changed,
     )  # fmt: skip
 
 
-def _against_raw(engine: str, raw: list[dict[str, float]], loads: list[SharedLoad]) -> Iterator[Row]:
+def _against_raw(title: str, is_judged: bool, raw: list[dict[str, float]], loads: list[SharedLoad]) -> Iterator[Row]:
     """Yield our rate, and plain publishing in each way; the bar holds for the first way."""
-    work = f"{engine}, two servers"
-    yield from _rows(work, loads)
+    work = "two servers"
+    yield from _rows(title, work, loads)
     ours = statistics.median(one.rate for one in loads)
     for place, way in enumerate(raw[0]):
         theirs = statistics.median(one[way] for one in raw)
         against = f"plain, {way}, {theirs:,.0f}/s"
         yield Row(
-            TITLE, work, against, 1 / ours, 1 / theirs, ours / theirs, "times its rate",
-            at_least=None if place else AGAINST_RAW,
+            title, work, against, 1 / ours, 1 / theirs, ours / theirs, "times its rate",
+            at_least=AGAINST_RAW if is_judged and not place else None,
         )  # fmt: skip
 
 
-def _rows(work: str, loads: list[SharedLoad]) -> Iterator[Row]:
+def _rows(title: str, work: str, loads: list[SharedLoad]) -> Iterator[Row]:
     """Yield the rate and the cost of servers."""
     rate, cpu = (statistics.median(values) for values in ([one.rate for one in loads], [one.cpu for one in loads]))
     compared, different = sum(len(one.events) for one in loads), sum(one.different for one in loads)
-    yield Row(TITLE, work, "", None, None, rate, "messages/s", compared=compared, different=different)
-    yield Row.alone(TITLE, f"{work}: CPU of all", cpu, "µs/message")
+    yield Row(title, work, "", None, None, rate, "messages/s", compared=compared, different=different)
+    yield Row.alone(title, f"{work}: CPU of all", cpu, "µs/message")
 
 
-def _latency_rows(engine: str, late: list[float], wrong: int) -> Iterator[Row]:
+def _latency_rows(title: str, late: list[float], wrong: int) -> Iterator[Row]:
     for name, share in (("p50", 50), ("p99", 99)):
         value = float(np.percentile(late, share))
-        work = f"{engine}, two servers, {LOW_RATE:g} single messages/s until received: {name}"
-        yield Row(TITLE, work, "", value, None, 1e3 * value, "ms", compared=len(late), different=wrong)
+        work = f"two servers, {LOW_RATE:g} single messages/s until received: {name}"
+        yield Row(title, work, "", value, None, 1e3 * value, "ms", compared=len(late), different=wrong)
 
 
 def _shown(load: SharedLoad) -> str:

@@ -31,7 +31,7 @@ def tile38(bench: Bench) -> Iterator[Row]:
         say(f"Tile38: loaded in {uvloop.run(peer.load()):.1f} s")
         theirs = peer.memory()
         yield Row.alone(TILE38, "memory of Tile38 after the load", theirs, "MB")
-        ratio = bench.loaded_memory / theirs
+        ratio = bench.after_load()[1] / theirs
         yield Row(TILE38, "memory of ours after the load", "Tile38", None, None, ratio, "times its memory", at_most=1)
         makers = {"polygons": bench.workload.polygons, "points": bench.workload.points}
         found: dict[str, list[Load]] = {}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import socket
 import time
 from pathlib import Path
@@ -25,7 +26,7 @@ STALLED_MESSAGES, STALLED_BYTES = 20_000, 2_000  # sent past a consumer that nev
 
 
 class Bench:
-    """The workload, and a server that has loaded it."""
+    """The workload, and a server that loads it when a section first asks for the server."""
 
     def __init__(self, report: Report, folder: Path) -> None:
         self.report, self.state = report, folder / "state"
@@ -33,12 +34,37 @@ class Bench:
         self.messages = 500 if report.quick else 6_000  # of a run
         self.single_rate: float | None = None
         self._is_fan_ready = False
+        self._server: ServerProcess | None = None
+        self._loaded: tuple[float, float] | None = None
         say(f"{self.workload.count:,} subscriptions: {self.workload.source}")
-        self.server = ServerProcess(self.state)
-        self.load_seconds = self.server.load(self.workload)
-        self.loaded_memory = self.server.memory()
-        time.sleep(SETTLE_SECONDS)
-        say(f"loaded in {self.load_seconds:.1f} s")
+
+    @property
+    def server(self) -> ServerProcess:
+        """The server; it is started if none runs, and loads the workload if it has not."""
+        if self._server is None:
+            self._server = ServerProcess(self.state)
+        if self._loaded is None:
+            seconds = self._server.load(self.workload)
+            self._loaded = seconds, self._server.memory()
+            time.sleep(SETTLE_SECONDS)
+            say(f"loaded in {seconds:.1f} s")
+        return self._server
+
+    @server.setter
+    def server(self, server: ServerProcess) -> None:
+        self._server = server
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """Stop the server if it runs; who asks for it next gets a new one with the same state."""
+        if self._server is not None:
+            self._server.stop(number)
+            self._server = None
+
+    def after_load(self) -> tuple[float, float]:
+        """Return the seconds that the load took, and the memory after it in MB."""
+        assert self.server.port
+        assert self._loaded is not None
+        return self._loaded
 
     def load(self, messages: Messages, size: int) -> "Load":
         """Publish messages to the server, `size` in one request, while all owners listen."""

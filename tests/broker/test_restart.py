@@ -136,3 +136,30 @@ def test_a_refusal_finds_its_client_after_the_broker_of_the_client_lost_its_stat
     network.run()
     assert ("b0", "ann", 2) in [(id, one.client, one.key) for id, one in refused]
     assert not network.closed
+
+
+def test_a_message_that_went_on_before_it_was_durable_is_neither_lost_nor_repeated():
+    """The neighbour beyond has a number that the restored broker does not know, and would give to its next command."""
+    went_on = 0
+    for seed in range(12):
+        network = NetworkSimulator(seed, relays_early=True)
+        network.build(chain(3))
+        network.subscribe("b2", "ann", "one", "size > 1")
+        network.run()
+        network.crash("b1", after=-1)
+        network.publish("b0", pa.table({"size": [2]}), ["m"])
+        network.run()
+        went_on += ("ann", "m") in network.delivered
+        network.restart("b1")
+        network.subscribe("b1", "bea", "two", "size > 0")
+        network.run()
+        network.publish("b2", pa.table({"size": [3]}), ["n"])
+        network.run()
+        assert {pair: len(times) for pair, times in network.delivered.items()} == {
+            ("ann", "m"): 1,
+            ("bea", "m"): 1,
+            ("ann", "n"): 1,
+            ("bea", "n"): 1,
+        }
+        assert not network.closed
+    assert 0 < went_on < 12  # the connection breaks with the broker, before the message has arrived or after it

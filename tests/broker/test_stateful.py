@@ -19,9 +19,9 @@ predicates, messages = drawn.map(predicate), drawn.map(message)
 class Network(RuleBasedStateMachine):
     """Brokers, links, clients and faults; CheckedNetwork checks deliveries at once and the rest when quiet."""
 
-    @initialize(options=st.sampled_from(OPTIONS), wire=st.booleans(), seed=st.integers(0, 100))
-    def begin(self, options, wire, seed):
-        self.checked = CheckedNetwork(seed, options, wire=wire)
+    @initialize(options=st.sampled_from(OPTIONS), wire=st.booleans(), early=st.booleans(), seed=st.integers(0, 100))
+    def begin(self, options, wire, early, seed):
+        self.checked = CheckedNetwork(seed, options, wire=wire, relays_early=early)
         self.checked.add("b0")
         self.links, self.keys = [], 0
 
@@ -76,7 +76,7 @@ class Network(RuleBasedStateMachine):
         else:
             self.checked.cut(*pair)
 
-    @rule(data=st.data(), after=st.none() | st.integers(0, 3))
+    @rule(data=st.data(), after=st.none() | st.integers(-1, 3))
     def crash(self, data, after):
         self.checked.crash(data.draw(st.sampled_from(self.ids()), label="broker"), after)
 

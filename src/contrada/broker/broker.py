@@ -86,14 +86,23 @@ class Broker:
         saved: SavedEntries | None = None,
         live: Collection[int] = (),
         id: str | None = None,
+        relays_early: bool = False,
     ) -> Broker:
         """Return the broker that made `records` durable; its links are down.
 
         With a `saved` table, `records` need not hold the subscriptions that it has; `live` are the numbers of all
         subscriptions that have a record. `id` is a new name, for a broker that no neighbour knows by the old one.
+
+        `relays_early` says that the host sends on what a neighbour published before that is durable. Neighbours may
+        then have commands with numbers that are not in `records`, so each link compares what both sides hold when it
+        comes back, in place of going on by numbers.
         """
         broker = cls.__new__(cls)
-        broker._state = restored(records, window, advertises, saved, live, id)
+        state = broker._state = restored(records, window, advertises, saved, live, id)
+        for link in state.links.values() if relays_early else ():
+            if link.is_in_step:
+                connecting.fall_out_of_step(state, link)
+                state.note_link(link)
         return broker
 
     def save_table(self, directory: Path) -> None:

@@ -64,7 +64,7 @@ def greet(state: State, link: Link, hello: frames.LinkHello) -> None:
     if outward:
         _resume(state, link, hello.received)
     else:
-        _fall_out_of_step(state, link)
+        fall_out_of_step(state, link)
     if not inward:
         link.received = link.answered = 0
         link.is_heard = False
@@ -86,17 +86,20 @@ def _resume(state: State, link: Link, received: int) -> None:
 
 
 def acknowledge(state: State, link: Link, number: int) -> None:
-    """Forget commands that arrived."""
+    """Forget commands that arrived.
+
+    The store may learn it later: when the link comes back, the neighbour says again what it has received.
+    """
     if not link.acknowledged <= number <= link.sent:
         raise BrokerError(f"acknowledges {number}; commands {link.acknowledged + 1} to {link.sent} are on their way")
     while link.outbox and link.outbox[0].number <= number:
-        state.note(None, "outbox", link.name, link.outbox.popleft().number)
+        state.note_later(None, "outbox", link.name, link.outbox.popleft().number)
     if number > link.acknowledged:
         link.acknowledged = number
-        state.note_link(link)
+        state.note_later(link.record(), "link", link.name)
 
 
-def _fall_out_of_step(state: State, link: Link) -> None:
+def fall_out_of_step(state: State, link: Link) -> None:
     """Count from 1 again; messages that did not arrive wait until the neighbour holds what it should."""
     kept = [command for command in link.outbox if isinstance(command, frames.Publish | frames.Refuse)]
     for command in link.outbox:
@@ -256,7 +259,7 @@ def shed(state: State, link: Link, reason: str) -> None:
     """
     if link.phase is not Phase.DOWN:
         close(state, link, reason)
-    _fall_out_of_step(state, link)
+    fall_out_of_step(state, link)
     waiting, kept = link.waiting, link.waiting[(len(link.waiting) + 1) // 2 :]
     link.dropped += sum(
         len(fields[0]) for kind, fields in waiting[: len(waiting) - len(kept)] if kind is frames.Publish

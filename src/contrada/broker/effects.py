@@ -13,9 +13,14 @@ RecordKey: TypeAlias = tuple[str | int, ...]
 
 
 class Persist(NamedTuple):
-    """Make these records durable, all or none, before the effects that follow: a value replaces, None deletes."""
+    """Make these records durable, all or none, before the effects that follow: a value replaces, None deletes.
+
+    With `can_wait` the effects that follow need not wait, and the records may be written together with later ones: a
+    broker that is restored without them learns the same from its neighbours.
+    """
 
     records: tuple[tuple[RecordKey, Any], ...]
+    can_wait: bool = False
 
 
 class Send(NamedTuple):

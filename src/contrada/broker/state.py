@@ -81,12 +81,18 @@ class State:
         self.expected: set[str] = set()  # neighbours that have not told yet what a lost state held
         self.held: dict[int, HeldMessages] = {}  # messages that wait for them, in the order of arrival
         self._records: list[tuple[RecordKey, Any]] = []
+        self._can_wait = True  # whether the store may take these records later
         self._effects: list[Effect] = []
 
     # --- effects ---
 
     def note(self, value: Any, *key: str | int) -> None:
         """Note a record for the store; None deletes it."""
+        self._records.append((key, value))
+        self._can_wait = False
+
+    def note_later(self, value: Any, *key: str | int) -> None:
+        """Note a record whose loss does no harm."""
         self._records.append((key, value))
 
     def add_effect(self, effect: Effect) -> None:
@@ -95,9 +101,9 @@ class State:
 
     def take_effects(self) -> list[Effect]:
         """Return the effects since the last call; what must be durable comes first."""
-        effects: list[Effect] = [Persist(tuple(self._records))] if self._records else []
+        effects: list[Effect] = [Persist(tuple(self._records), self._can_wait)] if self._records else []
         effects += self._effects
-        self._records, self._effects = [], []
+        self._records, self._effects, self._can_wait = [], [], True
         return effects
 
     def send(self, link: Link, frame: Frame) -> None:

@@ -57,10 +57,11 @@ def _restored_broker(
     if saved is not None:
         try:
             records |= _subscription_records(store, tenant, set(live) - saved.numbers)
-            return Broker.restore(records, window=window, saved=saved, live=live, id=name)
+            return Broker.restore(records, window=window, saved=saved, live=live, id=name, relays_early=True)
         except TableError:  # the table is damaged, but the records have everything
             pass
-    return Broker.restore(records | _subscription_records(store, tenant, live), window=window, id=name)
+    records = records | _subscription_records(store, tenant, live)
+    return Broker.restore(records, window=window, id=name, relays_early=True)
 
 
 def _subscription_records(store: MessageStore, tenant: str, numbers: Collection[int]) -> dict[RecordKey, Any]:

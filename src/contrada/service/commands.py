@@ -179,6 +179,7 @@ class Tick(ServiceCommand, frozen=True):
         for tenant, subscriber, reader, position in self.acknowledged:
             core.cursors.acknowledge(tenant, subscriber, position, change, reader)
         tick_links(core, change)
+        change.patient = 0  # what could wait has waited long enough
         is_left = core.raise_floors(core.store, sent, change)
         is_left |= core.retain(self.age, self.bytes, core.store, sent, change)
         is_left |= core.trackers.remove_rest(change)

@@ -458,8 +458,11 @@ class Core:
             broker = self._brokers[tenant] = made
         return broker
 
-    def apply(self, tenant: str, effects: Iterable[Effect], change: StoreChange) -> None:
-        """Do what a broker asks for: records go into `change`, frames wait for its commit, messages into the log."""
+    def apply(self, tenant: str, effects: Iterable[Effect], change: StoreChange, relays: bool = False) -> None:
+        """Do what a broker asks for: records go into `change`, frames wait for its commit, messages into the log.
+
+        With `relays` the effects are of a neighbour's frame: what it published may go on before the commit.
+        """
         delivered: dict[int, list[Deliver]] = {}  # by batch
         for effect in effects:
             match effect:
@@ -468,7 +471,7 @@ class Core:
                 case Deliver():
                     delivered.setdefault(id(effect.batch), []).append(effect)
                 case Send() | CloseLink():
-                    self.links.add(tenant, effect)
+                    self.links.add(tenant, effect, relays)
                 case RejectedMessages():
                     self.links.note_rejected(tenant, effect)
                 case Refused():
@@ -537,6 +540,8 @@ class Core:
                 name = tenant + SEPARATOR + msgspec.json.encode(key).decode()
                 change.records.append((BROKER, name, data))
                 self.links.note_record(tenant, key, value, data)
+        if effect.can_wait:
+            change.patient += len(effect.records)
 
 
 def _chosen(messages: Any, rows: list[int]) -> Any:

@@ -126,7 +126,8 @@ class EngineQueue:
 class Engine(EngineQueue):
     """Runs commands in the order in which they came; each is durable when it is answered.
 
-    `committed` is called by the engine's thread after each transaction.
+    `committed` is called by the engine's thread after each transaction, `relayed` before one that has publications of
+    neighbours to pass on. Records that can wait are written with the next transaction.
     """
 
     def __init__(
@@ -135,10 +136,12 @@ class Engine(EngineQueue):
         load: Callable[[], Core],
         committed: Callable[[Committed], None],
         most_waiting: int = 100_000,
+        relayed: Callable[[Sequence[LinkFrame]], None] = lambda frames: None,
     ) -> None:
         super().__init__(most_waiting)
-        self._store, self._load, self._committed = store, load, committed
+        self._store, self._load, self._committed, self._relayed = store, load, committed, relayed
         self.core = load()
+        self._unwritten = StoreChange()  # what earlier transactions left for the next one
         self._fault: StoreError | None = None
         self.done = EngineWork()
         self._thread = threading.Thread(target=self._run, name="contrada-engine", daemon=True)
@@ -183,7 +186,7 @@ class Engine(EngineQueue):
     def _process(self, tasks: list[Task]) -> Committed:
         if self._fault is not None and not self._recovered():
             return self._failed(tasks, self._fault)
-        change = StoreChange()
+        change, self._unwritten = self._unwritten, StoreChange()
         answers: list[tuple[Any, Any]] = []
         deliveries: list[Delivery] = []
         began = time_ns()
@@ -207,9 +210,13 @@ class Engine(EngineQueue):
                 deliveries += delivered
             self.core.trackers.flush(change)
             start, matched = perf_counter(), time_ns()
-            if change:
+            if relayed := self.core.links.take_relayed():
+                self._relayed(relayed)
+            if change.is_urgent:
                 self._store.write(change)
                 self.done.commit.add(perf_counter() - start)
+            else:
+                change, self._unwritten = StoreChange(), change
         except StoreError as error:
             self._fault = error
             return self._failed(tasks, error)

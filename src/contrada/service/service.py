@@ -132,7 +132,7 @@ class Service:
     def _make_engine(self) -> Engine | SharedEngine:
         waiting = self._limits.waiting
         if self._log is None:
-            return Engine(self._store, partial(self._load, Core), self._committed, waiting)
+            return Engine(self._store, partial(self._load, Core), self._committed, waiting, self._relayed)
         return SharedEngine(
             self._store, partial(self._load, SharedCore), self._committed, self._log, self._clock, waiting
         )
@@ -156,6 +156,10 @@ class Service:
     def _committed(self, committed: Committed) -> None:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._take, committed)
+
+    def _relayed(self, frames: Sequence[LinkFrame]) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(lambda: self._carry(frames))
 
     def _take(self, committed: Committed) -> None:
         """Answer those who wait, push events, and hand on what goes to neighbours."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from contrada.service.store.sqlite import SqliteStore
 from effort import slow
 from link_proxy import LinkProxy
 from linked import broker, got, link_url, network, until, until_settled
-from serving import ADMIN, SECONDS, run
+from serving import ADMIN, SECONDS, events, run
 
 KEY = LinkKey(digest_of(ADMIN))
 HELLO = frames.LinkHello(frames.VERSION, "fake", 7, None, 0, -1, 0, (("fake",),))
@@ -254,6 +255,41 @@ def test_a_store_that_fails_breaks_links_and_loses_nothing(tmp_path):
             is_full = False
             assert await got(south, "ann", 2) == [{"depth": 1}, {"depth": 2}]
             await until_settled(north, south)
+
+    run(work())
+
+
+def test_a_message_passes_a_broker_whose_disk_is_slow_and_then_fails_once(tmp_path):
+    """The middle passes it on before its own commit; what it says to its neighbours waits for that."""
+
+    async def work():
+        stalled, release, is_full = threading.Event(), threading.Event(), False
+
+        def slow_down():
+            if is_full:
+                stalled.set()
+                release.wait(SECONDS)
+                raise OSError("no space left")
+
+        options = {"store": lambda settings: SqliteStore(Path(settings.server.state), before_commit=slow_down)}
+        async with (
+            broker(tmp_path, "north") as north, broker(tmp_path, "middle", north, options=options) as middle,
+            broker(tmp_path, "south", middle) as south,
+        ):  # fmt: skip
+            for here, name in ((middle, "bob"), (south, "ann")):
+                await here.subscribe("all", name, "depth > 0")
+            await until_settled(north, middle, south)
+            is_full = True
+            await north.publish({"depth": 1})
+            assert await got(south, "ann", 1) == [{"depth": 1}]
+            assert await asyncio.to_thread(stalled.wait, SECONDS)
+            assert not await events(middle, "bob", "?wait=0&from=oldest")  # it is not durable there
+            is_full = False
+            release.set()
+            await until_settled(north, middle, south)
+            await north.publish({"depth": 2})
+            for here, name in ((middle, "bob"), (south, "ann")):
+                assert await got(here, name, 2) == [{"depth": 1}, {"depth": 2}]
 
     run(work())
 

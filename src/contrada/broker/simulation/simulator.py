@@ -37,6 +37,7 @@ class _Host:
     def __init__(self, broker: Broker) -> None:
         self.broker: Broker | None = broker
         self.store: dict[RecordKey, Any] = {}
+        self.unwritten: list[tuple[RecordKey, Any]] = []  # records that can wait; a crash loses them
         self.connections: dict[str, Connection] = {}  # those that the broker believes in, by neighbour
         self.subscriptions: dict[Name, tuple[str, Asked]] = {}  # clients repeat them after a loss of state
         self.advertisements: dict[Name, tuple[str, Asked]] = {}
@@ -50,7 +51,8 @@ class NetworkSimulator:
     A frame takes between the two `delay`s in seconds, as does the news that a connection is up or down. A broker gets
     a tick at most `tick` seconds after a command. With `wire` every frame is encoded and decoded, and so are the
     records of a broker that restarts; `sizes` only counts encoded bytes. Without `durable` no records are kept, which
-    saves memory; a broker can then only lose its state.
+    saves memory; a broker can then only lose its state. With `relays_early` hosts pass on what neighbours publish
+    before it is durable.
 
     >>> import pyarrow as pa
     >>> from contrada.broker.simulation.topologies import chain
@@ -79,6 +81,7 @@ class NetworkSimulator:
         tick: float = 1.0,
         window: int = DEFAULT_WINDOW,
         durable: bool = True,
+        relays_early: bool = False,
     ) -> None:
         self.rng = random.Random(seed)
         self.now = 0.0
@@ -90,6 +93,7 @@ class NetworkSimulator:
         self._delay, self._options, self._tick = delay, options, tick
         self._settings: dict[str, Any] = {"window": window, "advertises": advertises}
         self._decodes, self._encodes, self._is_durable = wire, wire or sizes, durable
+        self._relays_early = relays_early
         self._hosts: dict[str, _Host] = {}
         self._wires: dict[frozenset[str], Wire] = {}
         self._incarnations = itertools.count(1)
@@ -203,13 +207,15 @@ class NetworkSimulator:
     def crash(self, id: str, after: int | None = None) -> None:
         """Stop a broker; its records stay.
 
-        With `after` it stops during its next command, after Persist and so many of the effects that follow.
+        With `after` it stops during its next command, after Persist and so many of the effects that follow; with -1
+        before Persist, if the command is a publication of a neighbour.
         """
         host = self._host(id)
         if after is not None and host.broker is not None:
             host.crash_after = after
             return
         host.broker, host.crash_after = None, None
+        host.unwritten.clear()
         host.connections.clear()
         for wire in self._wires_of(id):
             self._break(wire)
@@ -221,7 +227,8 @@ class NetworkSimulator:
         self.crash(id)
         host = self._host(id)
         if host.store:
-            host.broker = Broker.restore(self._read_records(host.store), **self._settings)
+            records = self._read_records(host.store)
+            host.broker = Broker.restore(records, **self._settings, relays_early=self._relays_early)
         else:  # it has never had a command
             host.broker = Broker(id, next(self._incarnations), **self._settings)
         self._reconnect(id)
@@ -359,6 +366,11 @@ class NetworkSimulator:
     def _do(self, id: str, effects: list[Effect], arrived: Sequence[str] = ()) -> None:
         """Do what a command of a broker asks for; `arrived` are the ids of messages that came from a neighbour."""
         host = self._hosts[id]
+        if arrived and self._relays_early:
+            effects = self._relay(host, id, effects)
+        if arrived and host.crash_after is not None and host.crash_after < 0:
+            self.crash(id)
+            return
         if self.watch is not None:
             self.watch(id, effects)
         self._count_matching(effects, arrived)
@@ -372,7 +384,7 @@ class NetworkSimulator:
                 for message in effect.ids:
                     self._deliveries += 1
                     self.delivered.setdefault((effect.client, message), []).append(self.now)
-            elif host.crash_after == 0:
+            elif host.crash_after is not None and host.crash_after <= 0:
                 self.crash(id)
             elif host.broker is not None:
                 host.crash_after = None if host.crash_after is None else host.crash_after - 1
@@ -383,14 +395,30 @@ class NetworkSimulator:
         if host.crash_after is not None:
             self.crash(id)
 
+    def _relay(self, host: _Host, id: str, effects: list[Effect]) -> list[Effect]:
+        """Send publications on; return the other effects."""
+        later: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.frame, Publish):
+                self._send(host, id, effect)
+            else:
+                later.append(effect)
+        return later
+
     def _persist(self, host: _Host, effect: Persist) -> None:
         if not self._is_durable:
             return
-        for key, value in effect.records:
+        host.unwritten += effect.records
+        if not effect.can_wait:
+            self._write(host)
+
+    def _write(self, host: _Host) -> None:
+        for key, value in host.unwritten:
             if value is None:
                 host.store.pop(key, None)
             else:
                 host.store[key] = value
+        host.unwritten.clear()
 
     def _send(self, host: _Host, id: str, effect: Send) -> None:
         to, frame = effect
@@ -420,6 +448,7 @@ class NetworkSimulator:
         host = self._hosts[id]
         host.has_tick = False
         if host.broker is not None:
+            self._write(host)
             effects = host.broker.tick()
             if effects:
                 self._do(id, effects)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from contrada.broker.effects import CloseLink, RecordKey, Refused, RejectedMessages, Send
+from contrada.broker.frames import LinkAck, Publish
 from contrada.broker.wire import encode
 from contrada.errors import ContradaError
 from contrada.service.links.backlogs import Backlogs
@@ -45,6 +46,8 @@ class LinkState:
         self.received = self.rejected = 0  # messages of neighbours since the start
         self.dropped = 0  # messages for neighbours
         self._outgoing: list[LinkFrame | LinkEnd] = []
+        self._relayed: list[LinkFrame] = []  # publications of neighbours, which need not wait for the commit
+        self._held_back: set[Any] = set()  # connections with frames that wait for it
         self._encoded: dict[int, tuple[Any, bytes]] = {}  # commands of the transaction by identity
 
     def note_record(self, tenant: str, key: RecordKey, value: Any, data: bytes | None) -> None:
@@ -53,21 +56,38 @@ class LinkState:
         if key[0] == "outbox" and data is not None:
             self._encoded[id(value)] = value, data
 
-    def add(self, tenant: str, effect: Send | CloseLink) -> None:
-        """Take a frame to send, or a connection to close, after the commit."""
+    def add(self, tenant: str, effect: Send | CloseLink, relays: bool = False) -> None:
+        """Take a frame to send, or a connection to close, after the commit.
+
+        With `relays` a publication goes before it, unless it would overtake a frame: the neighbour that it came from
+        keeps it until this broker acknowledges it, and that waits for the commit.
+        """
         connection = self.connections.get((tenant, effect.neighbour))
         if connection is None:
             return
         if isinstance(effect, CloseLink):
             self._outgoing.append(LinkEnd(connection, effect.reason))
+            self._held_back.add(connection)
             return
         known = self._encoded.get(id(effect.frame))
-        self._outgoing.append(LinkFrame(connection, encode(effect.frame) if known is None else known[1]))
+        frame = LinkFrame(connection, encode(effect.frame) if known is None else known[1])
+        if relays and isinstance(effect.frame, Publish) and connection not in self._held_back:
+            self._relayed.append(frame)
+            return
+        self._outgoing.append(frame)
+        if not isinstance(effect.frame, LinkAck):  # which says nothing about the order of others
+            self._held_back.add(connection)
+
+    def take_relayed(self) -> list[LinkFrame]:
+        """Return what is to be sent before the transaction is durable."""
+        relayed, self._relayed = self._relayed, []
+        return relayed
 
     def take_outgoing(self) -> list[LinkFrame | LinkEnd]:
         """Return what is to be sent now that the transaction is durable."""
         outgoing, self._outgoing = self._outgoing, []
         self._encoded.clear()
+        self._held_back.clear()
         return outgoing
 
     def note_rejected(self, tenant: str, effect: RejectedMessages) -> None:

@@ -29,7 +29,7 @@ def receive(core: Core, change: StoreChange, tenant: str, neighbour: str, connec
     """Take a frame of a neighbour."""
     if core.links.connections.get((tenant, neighbour)) is not connection:
         raise LinkError("another connection has taken the place of this one")
-    core.apply(tenant, core.open_broker(tenant).receive(neighbour, data), change)
+    core.apply(tenant, core.open_broker(tenant).receive(neighbour, data), change, relays=True)
     core.bound_backlogs(tenant, change)
     core.follow_objects(tenant, change)  # the neighbour may have ended the last link
 

@@ -51,12 +51,14 @@ class Span(NamedTuple):
 class StoreChange:
     """What one transaction writes: messages, then records (None deletes); messages before `trim` are removed.
 
-    The newest message stays whatever `trim` is: it keeps the place where sequence numbers go on.
+    The newest message stays whatever `trim` is: it keeps the place where sequence numbers go on. `patient` of the
+    records need not be durable before the next transaction is.
     """
 
     messages: list[StoredMessage] = field(default_factory=list)
     records: list[tuple[str, str, bytes | None]] = field(default_factory=list)  # kind, name, value
     trim: int | None = None
+    patient: int = 0
     _latest: dict[tuple[str, str], bytes | None] = field(default_factory=dict, repr=False)
     _known: int = 0  # records that `_latest` has
 
@@ -66,6 +68,11 @@ class StoreChange:
             self._latest[kind, name] = value
         self._known = len(self.records)
         return self._latest
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether anything of the change must be durable before it is answered."""
+        return bool(self.messages or self.trim is not None or len(self.records) > self.patient)
 
     def __bool__(self) -> bool:
         return bool(self.messages or self.records or self.trim is not None)
