@@ -110,15 +110,17 @@ class Broker:
     """A broker that is its own controller, on free ports of the loopback interface; it can be killed and started again.
 
     `settings` are further ones of the broker. With certificates it has one more listener, at `guarded`, with TLS and
-    the user `ann`, who has the password.
+    the user `ann`, who has the password. In a cluster it is number `node` of those whose controllers listen at the
+    ports `controllers`; they are started together, since none answers alone.
     """
 
-    def __init__(self, paths, place, partitions=2, tls=None, password="", **settings):
-        self._ports = free_port(), free_port()
+    def __init__(self, paths, place, partitions=2, tls=None, password="", *, node=1, controllers=(), **settings):
+        self._ports = free_port(), controllers[node - 1] if controllers else free_port()
+        voters = controllers or self._ports[1:]
         self.address, self.guarded = f"127.0.0.1:{self._ports[0]}", f"127.0.0.1:{free_port()}"
         common = {
-            "process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"1@127.0.0.1:{self._ports[1]}",
+            "process.roles": "broker,controller", "node.id": str(node), "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": ",".join(f"{id}@127.0.0.1:{port}" for id, port in enumerate(voters, 1)),
             "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self._ports[1]}",
             "log.dirs": str(place / "kafka"), "num.partitions": str(partitions),
             "offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1",
@@ -149,6 +151,16 @@ class Broker:
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+
+def cluster(paths, place, **settings):
+    """Three brokers that keep topics together; they are not started."""
+    controllers = [free_port() for _ in range(3)]
+    made = []
+    for node in (1, 2, 3):
+        (place / f"k{node}").mkdir()
+        made.append(Broker(paths, place / f"k{node}", 1, node=node, controllers=controllers, **settings))
+    return made
 
 
 def _guards(listeners, address, keys, tls):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from contrada.cancelling import end_tasks
 from contrada.cli.ending import FAULTS
 from contrada.cli.options import Degree, Sketch, argument, degree_of, option, plain
 from contrada.cli.summary import summary_of_run
@@ -121,8 +122,7 @@ async def _serve(server: PeerServer, contacts: list[str]) -> None:
             server.join(*contacts)
             waiting = [asyncio.create_task(wait) for wait in (stopped.wait(), server.undelivered())]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for task in waiting:
-                task.cancel()
+            await end_tasks(*waiting)
             await server.leave()
     if server.fault is not None:  # such as a closed standard output
         raise server.fault

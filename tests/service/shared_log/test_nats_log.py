@@ -2,9 +2,6 @@
 
 import asyncio
 import secrets
-import threading
-import time
-from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -12,7 +9,7 @@ import engine_servers
 from console import wait_for
 from contrada.service.shared_log.opening import open_shared_log
 from contrada.service.shared_log.shared_log import LogRecord, SharedLogError
-from log_readers import SECONDS, LogReader, LogWriter, appended
+from log_readers import SECONDS, LogReader, appended
 from server_process import free_port
 
 pytestmark = pytest.mark.slow
@@ -177,56 +174,3 @@ def test_a_reader_that_fails_is_not_called_again(log):
     wait_for(lambda: "cannot apply" in (log.fault() or ""), SECONDS)
     assert "cannot apply" in str(appended(log, LogRecord("m", b"", b"2")))
     assert len(seen) == 1
-
-
-def clustered(servers, stack):
-    """Two open logs of a cluster, which may take some seconds to find its leader."""
-    url = f"nats://{','.join(f'127.0.0.1:{server.port}' for server in servers)}/contrada"
-
-    def opened_log():
-        log = open_shared_log(url, timeout=2, patience=SECONDS)
-        with suppress(SharedLogError):
-            log.open()
-            stack.callback(log.close)
-            return log
-
-    return [wait_for(opened_log, SECONDS) for _ in range(2)]
-
-
-def test_a_cluster_keeps_order_while_its_servers_are_killed_in_turn(tmp_path):
-    servers = engine_servers.nats_cluster(tmp_path)
-    with ExitStack() as stack:
-        for server in servers:
-            stack.callback(server.kill)
-            server.start()
-        logs, readers, stop = clustered(servers, stack), [LogReader(), LogReader()], threading.Event()
-        assert logs[0].notices == [], "three replicas are durable"
-        writers = [LogWriter(log, f"w{number}") for number, log in enumerate(logs)]
-        for log, reader in zip(logs, readers, strict=True):
-            log.start(0, reader)
-
-        def write(writer):
-            while not stop.is_set():
-                writer.append(2)
-                time.sleep(0.005)
-
-        threads = [threading.Thread(target=write, args=[writer]) for writer in writers]
-        for thread in threads:
-            thread.start()
-        for server in servers:
-            enough = [len(writer.sure) + 100 for writer in writers]
-            both = list(zip(writers, enough, strict=True))
-            wait_for(lambda both=both: all(len(one.sure) > least for one, least in both), SECONDS)
-            server.kill()
-            server.start()
-        stop.set()
-        for thread in threads:
-            thread.join()
-        for writer in writers:
-            writer.wait()
-            assert not writer.errors
-        for reader in readers:
-            wait_for(lambda reader=reader: len(reader.records()) >= sum(one.sent for one in writers), SECONDS)
-        assert readers[0].units == readers[1].units
-        for writer in writers:
-            assert writer.of(readers[0].values()) == list(range(1, writer.sent + 1))

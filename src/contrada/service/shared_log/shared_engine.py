@@ -80,6 +80,14 @@ class _Commanded(NamedTuple):
     command: ServiceCommand
 
 
+class _Settled(NamedTuple):
+    """A record of ours that a transaction has applied; with a ticket, whose command is answered with it."""
+
+    count: int
+    ticket: Any = None
+    answer: Any = None
+
+
 class _Lost(NamedTuple):
     """Records of ours that did not get into the log, as far as is known."""
 
@@ -336,28 +344,28 @@ class SharedEngine(EngineQueue):
     def _apply(self, units: Sequence[LogUnit], size: int) -> None:
         """Apply units, which have so many bytes, in one transaction."""
         core, change, began = self.core, StoreChange(), time_ns()
-        answers: list[tuple[Any, Any]] = []
-        settled: list[int] = []  # counts of our records: callers hear of the commit, or that it failed
+        settled: list[_Settled] = []  # callers hear of the commit, or that it failed
         deliveries: list[Delivery] = []
         last: dict[str, int] = {}
         for run in _runs(self._entries(units, last)):
             head = run[0].head
             deliveries += core.begin(head.at, change)
             if isinstance(run[0], CommandEntry):
-                self._command(run[0], change, answers, settled)
+                settled += self._command(run[0], change)
                 deliveries += core.take_logged()
             else:
                 messages = [entry for entry in run if isinstance(entry, MessageEntry)]
                 outcomes, delivered = core.take(messages[0].head.tenant, messages, change)
                 deliveries += delivered
-                self._note_outcomes(messages, outcomes, answers, settled)
+                settled += self._outcomes(messages, outcomes)
         core.trackers.flush(change)
         core.advance(units[-1], size, last, change)
         start, matched = perf_counter(), time_ns()
         self._store.write(change)
         self.done.commit.add(perf_counter() - start)
-        for count in settled:
-            del self._waiting[count]
+        for one in settled:
+            del self._waiting[one.count]
+        answers = [(one.ticket, one.answer) for one in settled if one.ticket is not None]
         times = GroupTimes(began, matched, time_ns(), len(answers), len(change.messages))
         self._committed(Committed(core, answers, deliveries, times, (), change.trim, change.records, change))
 
@@ -374,9 +382,7 @@ class SharedEngine(EngineQueue):
                     last[origin] = count
                     yield entry
 
-    def _command(
-        self, entry: CommandEntry, change: StoreChange, answers: list[tuple[Any, Any]], settled: list[int]
-    ) -> None:
+    def _command(self, entry: CommandEntry, change: StoreChange) -> Iterator[_Settled]:
         waiter = self._waiting.get(entry.head.count) if entry.head.origin == self.origin else None
         command = waiter.command if isinstance(waiter, _Commanded) else entry.command
         try:
@@ -386,28 +392,21 @@ class SharedEngine(EngineQueue):
         except ContradaError as error:
             answer = error
         if isinstance(waiter, _Commanded):
-            answers.append((waiter.ticket, answer))
-            settled.append(entry.head.count)
+            yield _Settled(entry.head.count, waiter.ticket, answer)
 
-    def _note_outcomes(
-        self,
-        messages: list[MessageEntry],
-        outcomes: list[int | str],
-        answers: list[tuple[Any, Any]],
-        settled: list[int],
-    ) -> None:
+    def _outcomes(self, messages: list[MessageEntry], outcomes: list[int | str]) -> Iterator[_Settled]:
         for entry, outcome in zip(messages, outcomes, strict=True):
             if entry.head.origin != self.origin:
                 continue
             waiter = self._waiting.get(entry.head.count)
             if not isinstance(waiter, tuple) or isinstance(waiter, _Commanded):
                 continue
-            settled.append(entry.head.count)
             posted, row = waiter
             posted.note(row, outcome)
             posted.left -= 1
-            if not posted.left:
-                answers.append((posted.ticket, posted.answer))
+            yield (
+                _Settled(entry.head.count) if posted.left else _Settled(entry.head.count, posted.ticket, posted.answer)
+            )
 
 
 def _too_large(size: int, most: int) -> str:

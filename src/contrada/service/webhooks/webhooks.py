@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import replace
 
+from contrada.cancelling import end_tasks
 from contrada.errors import LimitError, UnknownKeyError
 from contrada.service.cursors import Position
 from contrada.service.deliveries.bodies import Parcel
@@ -133,8 +134,7 @@ class Webhooks:
         if self._ticker is not None:
             self._ticker.cancel()
         self.note_idle()
-        for task in self._followed:
-            task.cancel()
+        await end_tasks(*self._followed)
         await asyncio.gather(*(courier.stop(grace) for courier in self._couriers.values()))
         await self._sender.close()
 
