@@ -81,9 +81,9 @@ class _Commanded(NamedTuple):
 
 
 class _Settled(NamedTuple):
-    """A record of ours that a transaction has applied; with a ticket, whose command is answered with it."""
+    """A record of ours that a transaction has applied, by its count; with a ticket, whose command it answers."""
 
-    count: int
+    record: int
     ticket: Any = None
     answer: Any = None
 
@@ -364,7 +364,7 @@ class SharedEngine(EngineQueue):
         self._store.write(change)
         self.done.commit.add(perf_counter() - start)
         for one in settled:
-            del self._waiting[one.count]
+            del self._waiting[one.record]
         answers = [(one.ticket, one.answer) for one in settled if one.ticket is not None]
         times = GroupTimes(began, matched, time_ns(), len(answers), len(change.messages))
         self._committed(Committed(core, answers, deliveries, times, (), change.trim, change.records, change))
