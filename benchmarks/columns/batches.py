@@ -1,5 +1,6 @@
 """Batches in Arrow against Shapely and NumPy, one thread against two, and messages one by one."""
 
+import statistics
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ import pyarrow as pa
 import shapely
 
 import contrada as ct
+from benchmarks.columns.processes import TwoProcesses
 from benchmarks.columns.work import MIXED, SPATIAL, messages, subscription_rows, table_for
 from benchmarks.report import Report, Row
 from benchmarks.timing import Timed, take_turns
@@ -55,7 +57,10 @@ def _batch(report: Report, template: str, name: str, count: int) -> Iterator[Row
         threads: partial(table.match_many, batch, by="subscription", threads=threads) for threads in (1, 2)
     }
     contenders["peer"] = partial(peer.match, batch)
-    found = take_turns(contenders, 5 if report.quick else 11 if count == LARGE else 101, count)
+    with TwoProcesses(template, report.seed, count) as processes:
+        contenders["processes"] = processes.match
+        found = take_turns(contenders, 5 if report.quick else 11 if count == LARGE else 101, count)
+    apart = Timed(statistics.median(processes.seconds[1:]) / count, processes.found)
     work = f"{name}, {count:,} messages"
     different = _different(found[1], found["peer"])
     for threads in (1, 2):
@@ -65,6 +70,8 @@ def _batch(report: Report, template: str, name: str, count: int) -> Iterator[Row
     yield Row.alone(RATES, f"{work}, 1 thread", rate, "/s", at_least=FLOOR if template == MIXED else None)
     bar = 1.7 if template == MIXED or count == LARGE else 0.95
     yield Row.versus(RATES, f"{work}, 2 threads", "1 thread", found[2], found[1], bar)
+    counts = {"compared": len(found[1].answer.rows), "different": abs(len(found[1].answer.rows) - apart.answer)}
+    yield Row.versus(RATES, f"{work}, 2 processes that share nothing", "1 thread", apart, found[1], **counts)
 
 
 def small_batches(report: Report) -> Iterator[Row]:

@@ -178,24 +178,41 @@ def spatial_of_objects(values: Mapping[int, Region | Point], size: int) -> Spati
 
 def match_batch(snapshot: Snapshot, batch: Batch, messages: int, threads: int | None, pace: BatchPace) -> Counted:
     """Return how many subscriptions each of `messages` messages satisfies, and their rows, sorted per message."""
-    levels = [level for level in snapshot.levels if level.filters]
-    large = _large_tree(snapshot, levels, batch)
+    large = _large_tree(snapshot, batch)
     if large is not None:
         return match_large(*large, batch.rows, messages, threads)
     size = len(batch.rows)
     is_whole = threads == 1 or pace.is_short(size)
-
-    def match(span: tuple[int, int]) -> tuple[list[Pairs], float]:
-        start = time.thread_time()
-        part = batch.part(*span)
-        found = [(part.rows[owners], filters) for owners, filters in (level_pairs(level, part) for level in levels)]
-        return found, time.thread_time() - start
-
     spans = spans_of(size, 1 if is_whole else slice_count(size, threads, MIN_MESSAGES_PER_SLICE))
-    parts = map_threaded(match, spans, threads)
-    pace.note(size, sum(seconds for _, seconds in parts))
-    owners, filters = _joined([pair for part, _ in parts for pair in part])
+    parts = map_threaded(lambda span: match_part(snapshot, batch, *span), spans, threads)
+    return counted_parts(snapshot, parts, size, messages, pace)
+
+
+class PartPairs(NamedTuple):
+    """Messages and filters, level by level, of a part of a batch, and the seconds of processor time."""
+
+    pairs: list[Pairs]
+    seconds: float
+
+
+def match_part(snapshot: Snapshot, batch: Batch, start: int, stop: int) -> PartPairs:
+    """Match the messages at places `start` to `stop` of a batch, in this thread."""
+    begun = time.thread_time()
+    part = batch.part(start, stop)
+    found = [level_pairs(level, part) for level in snapshot.levels if level.filters]
+    return PartPairs([(part.rows[owners], filters) for owners, filters in found], time.thread_time() - begun)
+
+
+def counted_parts(snapshot: Snapshot, parts: Sequence[PartPairs], size: int, messages: int, pace: BatchPace) -> Counted:
+    """Return the answer of `match_batch` from all parts, in any order, of a batch of `size` good messages."""
+    pace.note(size, sum(part.seconds for part in parts))
+    owners, filters = _joined([pair for part in parts for pair in part.pairs])
     return sorted_rows(snapshot, owners, filters, messages)
+
+
+def may_be_cut(snapshot: Snapshot, batch: Batch) -> bool:
+    """Return False if `match_batch` writes large answers in place, which takes the batch as a whole."""
+    return _large_tree(snapshot, batch) is None
 
 
 def main_attribute(snapshot: Snapshot) -> str | None:
@@ -291,8 +308,9 @@ def _joined(found: Sequence[Pairs]) -> Pairs:
 Large = tuple[PackedTree, RegionArray | PointArray, Integers, Integers]
 
 
-def _large_tree(snapshot: Snapshot, levels: list[Level], batch: Batch) -> Large | None:
+def _large_tree(snapshot: Snapshot, batch: Batch) -> Large | None:
     """Return the only tree and the values for it, if filters found by it are the answer, and many; else None."""
+    levels = [level for level in snapshot.levels if level.filters]
     if not is_direct(snapshot) or len(levels) != 1:
         return None
     (level,) = levels

@@ -14,13 +14,25 @@ from contrada.formats.tables.rows import attributes_of, table_of
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.arrays import offsets_of
 from contrada.geometry.crs import Crs, common_crs
-from contrada.geometry.pool import map_threaded
 from contrada.matching import batch_reading
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
-from contrada.matching.batch import Batch, BatchPace, Integers, count_pairs, main_attribute, match_batch, slice_spans
-from contrada.matching.batch_reading import Checked
+from contrada.matching.batch import (
+    Batch,
+    BatchPace,
+    Integers,
+    PartPairs,
+    count_pairs,
+    counted_parts,
+    main_attribute,
+    match_batch,
+    match_part,
+    may_be_cut,
+    slice_spans,
+)
+from contrada.matching.batch_reading import Checked, Read
 from contrada.matching.census import kinds_by_attribute
 from contrada.matching.names import Names
+from contrada.matching.shared_slices import SharedSlices, SliceWork
 from contrada.matching.shortcut import Shortcut
 from contrada.matching.store.level import Message, Slot
 from contrada.matching.store.levels import Store
@@ -113,17 +125,28 @@ class MatchingTable:
         offsets = np.empty(table.num_rows + 1, np.int64)
         offsets[0] = 0
 
-        def match(span: tuple[int, int]) -> tuple[Integers, list[Rejection]]:
-            start, stop = span
+        def read(number: int) -> tuple[Read, int]:
+            start, stop = spans[number]
             part = attributes_of(table.slice(start, stop - start), asked)
             batch, rejected = batch_reading.batch_of_table(part, self._crs, self._store.encoder, main)
-            counts, answer = match_batch(snapshot, batch, stop - start, threads if len(spans) == 1 else 1, self._pace)
-            np.cumsum(counts, out=offsets[start + 1 : stop + 1])
-            if stop == table.num_rows:  # the slice that this thread begins with, while the others wake up
+            if number == len(spans) - 1:  # the slice that this thread begins with, while the others wake up
                 self._note_sample(batch)
+            return (batch, rejected), len(batch.rows) if len(spans) > 1 and may_be_cut(snapshot, batch) else 0
+
+        def match(held: Read, start: int, stop: int) -> PartPairs:
+            return match_part(snapshot, held[0], start, stop)
+
+        def finish(number: int, held: Read, parts: list[PartPairs]) -> tuple[Integers, list[Rejection]]:
+            (start, stop), (batch, rejected) = spans[number], held
+            if parts:
+                counts, answer = counted_parts(snapshot, parts, len(batch.rows), stop - start, self._pace)
+            else:
+                own = threads if len(spans) == 1 else 1
+                counts, answer = match_batch(snapshot, batch, stop - start, own, self._pace)
+            np.cumsum(counts, out=offsets[start + 1 : stop + 1])
             return answer, [item._replace(row=item.row + start) for item in rejected]
 
-        found = map_threaded(match, spans, threads) if len(spans) > 1 else [match(spans[0])]
+        found = SharedSlices(len(spans), SliceWork(read, match, finish), threads).run()
         for start, stop in spans[1:]:
             offsets[start + 1 : stop + 1] += offsets[start]
         rows = np.concatenate([answer for answer, _ in found])
