@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JAVA_CHECK := src/contrada/cli/java.py
 JITLESS_TESTS := tests
-BENCHMARKS := relate relate.growth match match.devices match.templates mixed cover network broker simplify spark stream tracking
+BENCHMARKS := relate relate.growth distance match match.devices match.templates mixed cover network broker simplify spark stream tracking
 PYTEST_ARGS ?=
 DIST ?= dist
 
@@ -92,9 +92,10 @@ format: $(READY)  ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 # Properties get ten times the examples that they get in `make test`.
-verify: java $(READY)  ## a million pairs of regions against the oracles, thousands of damaged files, 100,000 hostile inputs, a broker killed 200 times
+verify: java $(READY)  ## a million pairs of regions and of distances against the oracles, thousands of damaged files, 100,000 hostile inputs, a broker killed 200 times
 	CONTRADA_EFFORT=full $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 0 -o faulthandler_timeout=0 -m "hypothesis or effort"
 	$(BIN)/python -m verification.verify
+	$(BIN)/python -m verification.distances
 	$(BIN)/python -m verification.damage
 	$(BIN)/python -m verification.kills
 	PYTHONPATH=tests/doors $(BIN)/python -m hostile --inputs 100000

@@ -46,6 +46,7 @@ from contrada.geometry import (
     relate,
     touches,
     within,
+    within_distance,
 )
 from contrada.matching import (
     Explanation,
@@ -57,13 +58,23 @@ from contrada.matching import (
     SubscriberTable,
     simplify,
 )
-from contrada.model import Column, Constraint, Filter, Predicate, ValueType, register_type
+from contrada.model import (
+    BeyondDistance,
+    Column,
+    Constraint,
+    Filter,
+    Predicate,
+    ValueType,
+    WithinDistance,
+    register_type,
+)
 from contrada.tracking import Tracker, TrackEvent, TrackEvents
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
+    "BeyondDistance",
     "BrokerError",
     "Column",
     "Constraint",
@@ -103,6 +114,7 @@ __all__ = [
     "Tracker",
     "UnknownKeyError",
     "ValueType",
+    "WithinDistance",
     "compose",
     "contains",
     "covered_by",
@@ -123,4 +135,5 @@ __all__ = [
     "simplify",
     "touches",
     "within",
+    "within_distance",
 ]

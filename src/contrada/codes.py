@@ -11,6 +11,12 @@ import numpy as np
 DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = (np.int64(k) for k in range(8))
 DISJOINT_BIT, CONTAINS_BIT = 1 << int(DISJOINT), 1 << int(CONTAINS)
 
+# Outcomes of a distance constraint: all of the message's shape is within the distance, some of it, none; and the sets
+# that constraints ask for. Only the points within a distance of a point, a disc, enclose a shape.
+ENCLOSED, REACHED, BEYOND_REACH = (np.int64(k) for k in range(3))
+ENCLOSED_BIT, REACHED_BIT, BEYOND_BIT = (1 << k for k in range(3))
+WITHIN_MASK = ENCLOSED_BIT | REACHED_BIT
+
 # Faults that reading and validation report; geometry/faults.py turns them into sentences.
 (
     GOOD,

@@ -21,6 +21,7 @@ from contrada.formats.parquet.ipc_sizes import ipc_stream_bytes
 from contrada.geometry import Point, Region, RelationSet
 from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
+from contrada.model.reach import Reach, read_reach
 from contrada.model.types import type_named
 
 LARGEST_INTEGER = 1 << 63  # of MessagePack
@@ -68,10 +69,13 @@ def _constraint(constraint: Constraint) -> list[Any]:
     Operands of registered types go as their types dump them.
     """
     operator, value = constraint.operator, constraint.value
-    if isinstance(operator, RelationSet) and isinstance(value, Region | Point):
+    if isinstance(operator, RelationSet | Reach) and isinstance(value, Region | Point):
         kind = REGION if isinstance(value, Region) else POINT
         crs = None if value.crs is None else str(value.crs)
-        return [constraint.attribute, operator.mask, kind, value.to_wkb(), crs]
+        distance = [operator.distance] if isinstance(operator, Reach) else []
+        return [constraint.attribute, operator.mask, kind, value.to_wkb(), crs, *distance]
+    if isinstance(operator, Reach):
+        raise BrokerError(f"a constraint with a column: {constraint!s:.60}")
     if constraint.kind is not None:
         return [constraint.attribute, operator, constraint.kind, type_named(constraint.kind).dump(value)]
     items = value if type(value) is tuple else (value,)
@@ -97,8 +101,10 @@ def _read_constraint(attribute: str, operator: Any = None, *rest: Any) -> Constr
             raise BrokerError(f"a constraint with a column: {attribute:.60}")
         return constraint
     if isinstance(operator, int):
-        kind, data, crs = rest
+        kind, data, crs, *distance = rest
         value = (Region if kind == REGION else Point).from_wkb(data, crs=crs)
+        if distance:
+            return Constraint(attribute, read_reach(distance[0], operator), value)
         return Constraint(attribute, RelationSet.from_mask(operator), value)
     if len(rest) == 2:
         kind, dumped = rest

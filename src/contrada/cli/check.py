@@ -44,7 +44,7 @@ from contrada.errors import FilterError, FormatError, LimitError
 from contrada.formats.records import Rejected, json_records, opened
 from contrada.formats.subscriptions import template_columns
 from contrada.formats.tables.subscription_rows import SubscriptionTable
-from contrada.geometry import Relation
+from contrada.geometry import Relation, RelationSet
 from contrada.model import Constraint, Filter, Predicate
 
 # Words that OGC uses in a wider sense: our word, OGC's union of relations, and where our word is false.
@@ -133,7 +133,7 @@ def notes(predicate: Predicate) -> Iterator[str]:
 
 def _strict_relation(constraint: Constraint) -> Relation | None:
     """Return the relation of STRICT_WORDS that a constraint tests or excludes, or None."""
-    if constraint.kind is None or isinstance(constraint.operator, str):
+    if not isinstance(constraint.operator, RelationSet):
         return None
     return next((one for one in STRICT_WORDS if constraint.relations in (one | one, ~one)), None)
 

@@ -23,13 +23,16 @@ from contrada.geometry.column import KernelArrays
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import relate_arrays
 from contrada.geometry.validation import arrays_of_one
+from contrada.index.items import boxes_of
+from contrada.index.near import grown_boxes
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI
 from contrada.model.implication import are_compared, covers, each_covers
+from contrada.model.reach import Reach
 from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER
 
 REGION, POINT = -1, -2  # in place of the kind of an operand
-PICKLED, OBJECT = 100, 101  # an operand as bytes, such as a time; a whole constraint, as on a registered type
+PICKLED, OBJECT = 100, 101  # an operand as bytes, such as a time; a whole constraint, as on a distance or own type
 WITHIN = 1 << EQUALS | 1 << INSIDE | 1 << COVERED_BY  # relations of a region to another that contains it
 MARSHAL_VERSION = 2  # later versions write references, so that equal items need not have equal bytes
 MAX_PACKED_BYTES = 1 << 14  # larger regions stay objects, which keep their edge index from search to search
@@ -91,6 +94,15 @@ def box_of(item: Item) -> Box:
     return box
 
 
+def near_box(item: Item) -> Box | None:
+    """Return the box of what a distance constraint accepts; None for other items, and for what lies beyond."""
+    if item[1] != OBJECT or not isinstance(item[2].operator, Reach) or not item[2].is_local:
+        return None
+    boxes, distances = boxes_of(item[2].value._column), np.array([item[2].operator.number])
+    xmin, ymin, xmax, ymax = grown_boxes(boxes, distances)[0].tolist()
+    return xmin, ymin, xmax, ymax
+
+
 def filter_covers(first: Filter, second: Filter) -> bool:
     """Return True if every message that satisfies `second` satisfies `first`: each constraint covers one of `second`.
 
@@ -119,6 +131,8 @@ def items_cover(first: list[Item], second: list[Item]) -> bool:
 
 def _item_of(constraint: Constraint) -> Item:
     attribute, operator, value = constraint.attribute, constraint.operator, constraint.value
+    if isinstance(operator, Reach):
+        return attribute, OBJECT, constraint
     if not isinstance(operator, str):
         crs = None if value.crs is None else str(value.crs)
         if isinstance(value, Point):

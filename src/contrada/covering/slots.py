@@ -2,7 +2,8 @@
 
 A filter that covers another has constraints only on attributes of the other. A slot keeps the constraint on one
 attribute: values, one of which the other must name (EQUAL); an interval that must contain the other's (RANGE); a region
-(NEAR if it does not accept `disjoint`, so boxes must meet, else FAR); or anything else (OTHER), which only the exact
+(NEAR if it does not accept `disjoint`, so boxes must meet, else FAR); a distance from a region, as its box grown by the
+distance, under a name of its own, since a box covers those within it; or anything else (OTHER), which only the exact
 comparison decides. Ends of intervals are kept as doubles in the same order, so no covering filter is missed.
 """
 
@@ -15,7 +16,19 @@ from itertools import product
 from typing import NamedTuple
 
 from contrada.codes import BACKWARDS, DISJOINT_BIT, NOT, PATTERN, PRESENT, TEXT
-from contrada.covering.packing import Box, Item, Packed, box_of, filter_of, items_of, number_ends, pack, unpack
+from contrada.covering.packing import (
+    WITHIN,
+    Box,
+    Item,
+    Packed,
+    box_of,
+    filter_of,
+    items_of,
+    near_box,
+    number_ends,
+    pack,
+    unpack,
+)
 from contrada.geometry import RelationSet
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI, Operand, Test, folding
@@ -33,6 +46,7 @@ Slot = tuple[int, str, int]  # kind, attribute, form
 Signature = tuple[Slot, ...]  # sorted: EQUAL slots first
 AttributeForm = tuple[str, int]
 Pair = tuple[float, float]  # coordinates of a slot: minus its smallest value, and its largest value
+NEARBY = "\0near"  # ends the name under which distances from the regions of an attribute are filed
 NO_BOX: Box = (0.0, 0.0, 0.0, 0.0)
 
 
@@ -103,12 +117,15 @@ class Profile:
         self._collected: Pieces | None = None
         self._described: FiledFilter | None = None
         filed: list[tuple[Slot, Pair]] = []
+        self.attributes = {item[0] for item in items}
         for item in items:
             if item[1] < 0:
                 self.regions.setdefault(item[0], []).append((item[2], box_of(item)))
             elif (simple := _simple_slot(item)) is not None:
                 filed.append(simple)
-        self.attributes = {item[0] for item in items}
+            elif (near := near_box(item)) is not None:
+                self.regions.setdefault(item[0] + NEARBY, []).append((int(WITHIN), near))
+                self.attributes.add(item[0] + NEARBY)
         if len(filed) + len(self.regions) == len(items) == len(self.attributes) and len(self.regions) <= 1:
             self._describe_quickly(filed)
 

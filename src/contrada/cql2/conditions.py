@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from contrada.codes import BEYOND_BIT, ENCLOSED_BIT, WITHIN_MASK
 from contrada.cql2.literals import date_of, decimal_of, timestamp_of
 from contrada.cql2.syntax import Attribute, Fault, Node, Operation, Place, Value
-from contrada.cql2.unsupported import ARITHMETIC, FUNCTIONS, OGC, RELATIONS, refusal
+from contrada.cql2.unsupported import ARITHMETIC, DISTANCES, FUNCTIONS, OGC, RELATIONS, refusal
 from contrada.errors import ContradaError
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.model import Column, Constraint
+from contrada.model.reach import Reach, reach_of
 from contrada.model.text import Like, fold, parse_like
 
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -18,10 +20,23 @@ TEXTUAL = {"like": "like", "prefix text": "prefix", "suffix text": "suffix", "co
 FOLDINGS = ("casei", "accenti")
 LITERALS: dict[str, Callable[[str], Any]] = {"date": date_of, "timestamp": timestamp_of, "decimal": decimal_of}
 LOGIC = ("and", "or", "not")
-CONDITIONS = (*LOGIC, *MIRRORED, *TEXTUAL, "between", "in", "isnull", "relation", *OGC, *RELATIONS)
+CONDITIONS = (*LOGIC, *MIRRORED, *TEXTUAL, "between", "in", "isnull", "relation", *DISTANCES, *OGC, *RELATIONS)
 _RELATION_NAMES = {name: Relation[name.upper()] for name in RELATIONS}
 _SETS = {name: RelationSet(relation) for name, relation in _RELATION_NAMES.items()}
 _SETS |= {name: getattr(RelationSet, name.upper()) for name in OGC}
+
+
+class Circle(NamedTuple):
+    """The points within a distance of a point; both may be columns of a template."""
+
+    center: Point | Column
+    radius: Any
+
+
+# What the relation of a value to a circle is as a set of outcomes of its distance from the centre.
+_OF_CIRCLES = {
+    RelationSet.S_INTERSECTS: WITHIN_MASK, RelationSet.S_DISJOINT: BEYOND_BIT, RelationSet.S_WITHIN: ENCLOSED_BIT,
+}  # fmt: skip
 
 
 class Operand(NamedTuple):
@@ -56,6 +71,8 @@ def constraint_of(node: Node) -> Constraint | bool:
         return _null(node)
     if name in _SETS or name == "relation":
         return _spatial(node)
+    if name in DISTANCES:
+        return _near(node)
     if name in FUNCTIONS:
         raise Fault(node.sign, f"{name.upper()} returns a value; compare the value to make a condition")
     raise Fault(node.sign, refusal(name))
@@ -151,20 +168,54 @@ def _spatial(node: Operation) -> Constraint:
     else:
         first, second = _arguments(node, 2)
         relations = _SETS[node.name]
+    left, right, is_turned = _attribute_and_geometry(node, first, second)
+    relations = relations.inverse if is_turned else relations
+    if isinstance(right.content, Circle):
+        if relations not in _OF_CIRCLES:
+            words = "S_INTERSECTS, S_DISJOINT, S_WITHIN"
+            raise Fault(right.at, f"circles take part in {words} and distances; other relations need a POLYGON")
+        operator = _reach(right.content.radius, _OF_CIRCLES[relations], right.at)
+        return _made(node.at, left.content, operator, right.content.center)
+    return _made(node.at, left.content, relations, right.content)
+
+
+def _attribute_and_geometry(node: Operation, first: Node, second: Node) -> tuple[Operand, Operand, bool]:
+    """Return the attribute and the geometry among two arguments, and whether the geometry came first."""
     left, right = _operand(first), _operand(second)
+    is_turned = right.is_attribute
     if left.is_attribute == right.is_attribute:
         message = "cannot be related; need one attribute and one geometry"
         if left.is_attribute:
             raise Fault(node.at, f"two attributes {message}", kind="two attributes")
         raise Fault(node.at, f"two values {message}")
-    if right.is_attribute:
-        left, right, relations = right, left, relations.inverse
+    if is_turned:
+        left, right = right, left
     for operand in (left, right):
         if operand.folds:
             raise Fault(operand.at, "CASEI and ACCENTI apply to text only")
-    if not isinstance(right.content, Region | Point | Column):
-        raise Fault(right.at, f"{node.name.upper()} needs a geometry: a POLYGON, MULTIPOLYGON, POINT or BBOX")
-    return _made(node.at, left.content, relations, right.content)
+    if not isinstance(right.content, Region | Point | Column | Circle):
+        raise Fault(right.at, f"{node.name.upper()} needs a geometry: a POLYGON, MULTIPOLYGON, POINT, BBOX or CIRCLE")
+    return left, right, is_turned
+
+
+def _near(node: Operation) -> Constraint:
+    """Return the constraint of within_distance and beyond_distance; the attribute or the geometry comes first."""
+    first, second, third = _arguments(node, 3)
+    left, right, _ = _attribute_and_geometry(node, first, second)
+    if isinstance(right.content, Circle):
+        raise Fault(right.at, "a circle has a distance already: write S_INTERSECTS, or the distance from its centre")
+    distance = _operand(third)
+    if distance.is_attribute or distance.folds:
+        raise Fault(distance.at, f"{node.name.upper()} needs a distance, a number")
+    mask = WITHIN_MASK if node.name == "within_distance" else BEYOND_BIT
+    return _made(node.at, left.content, _reach(distance.content, mask, distance.at), right.content)
+
+
+def _reach(distance: Any, mask: int, at: Place) -> Reach:
+    try:
+        return reach_of(distance, mask)
+    except ContradaError as error:
+        raise Fault(at, str(error)) from error
 
 
 def _relation(node: Node) -> Relation:
@@ -205,9 +256,20 @@ def _value(node: Operation) -> Value:
             raise Fault(argument.at, str(error)) from error
     if node.name == "bbox":
         return _box(node)
+    if node.name == "circle":
+        return _circle(node)
     if node.name in CONDITIONS:
         raise Fault(node.at, "need a value or an attribute, got a condition")
     raise Fault(node.sign, refusal(node.name))
+
+
+def _circle(node: Operation) -> Value:
+    center, radius = (_operand(argument) for argument in _arguments(node, 2))
+    if center.is_attribute or not isinstance(center.content, Point | Column):
+        raise Fault(center.at, "CIRCLE needs a POINT and a radius: CIRCLE(POINT(1 2), 500)")
+    if radius.is_attribute:
+        raise Fault(radius.at, "CIRCLE needs a radius, a number")
+    return Value(Circle(center.content, radius.content), node.at)
 
 
 def _box(node: Operation) -> Value:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from contrada.codes import BEYOND_BIT, ENCLOSED_BIT, WITHIN_MASK
 from contrada.cql2.scanner import OTHER_GEOMETRIES, nested_too_deeply, too_many_terms
 from contrada.cql2.syntax import Attribute, Fault, Node, Operation, Pointer, Value
 from contrada.doors import plain_dict
@@ -20,6 +21,7 @@ from contrada.limits import limit
 from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
 from contrada.model.operators import NULLS, SETS, TEXTUAL, printed_value
+from contrada.model.reach import Reach
 from contrada.model.text import like_of
 
 OPERATORS = {"prefix": "prefix text", "suffix": "suffix text", "textContains": "contains text"}  # additions to CQL2
@@ -147,6 +149,8 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
         if word is None:
             return {"op": "relation", "args": [name, geometry, *map(str, operator)]}
         return _negated(operator.word is None, {"op": word.lower(), "args": [name, geometry]})
+    if isinstance(operator, Reach):
+        return _distance(name, operator, value)
     if constraint.kind is not None:
         raise FilterError(f"`{constraint}` cannot be written as CQL2 JSON: its operator belongs to a registered type")
     if operator in NULLS:
@@ -163,6 +167,17 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
     items = [folded(_literal(item)) for item in (value if type(value) is tuple else (value,))]
     arguments = [items] if operator in SETS else items
     return _negated(operator.startswith("not "), {"op": plain, "args": [folded(name), *arguments]})
+
+
+def _distance(name: dict[str, Any], operator: Reach, value: Any) -> dict[str, Any]:
+    geometry = {"column": value.name} if isinstance(value, Column) else value.to_geojson()
+    distance = operator.distance
+    asked = {"column": distance.name} if isinstance(distance, Column) else distance
+    if operator.mask in (ENCLOSED_BIT, WITHIN_MASK + BEYOND_BIT - ENCLOSED_BIT):
+        circle = {"op": "circle", "args": [geometry, asked]}
+        return _negated(operator.mask != ENCLOSED_BIT, {"op": "s_within", "args": [name, circle]})
+    word = "within_distance" if operator.is_within else "beyond_distance"
+    return {"op": word, "args": [name, geometry, asked]}
 
 
 def _negated(is_negated: bool, operation: dict[str, Any]) -> dict[str, Any]:

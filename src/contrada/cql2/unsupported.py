@@ -5,8 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 RELATIONS = ("disjoint", "meets", "overlaps", "equals", "inside", "contains", "covers", "covered_by")
+DISTANCES = ("within_distance", "beyond_distance")
 OGC = ("s_intersects", "s_disjoint", "s_equals", "s_touches", "s_overlaps", "s_within", "s_contains")
-FUNCTIONS = (*OGC, *RELATIONS, "relation", "casei", "accenti", "date", "timestamp", "decimal", "bbox")
+FUNCTIONS = (
+    *OGC, *RELATIONS, "relation", *DISTANCES, "casei", "accenti", "date", "timestamp", "decimal", "bbox", "circle",
+)  # fmt: skip
 ARITHMETIC = ("+", "-", "*", "/", "%", "^", "div")
 
 _INSTEAD = {
@@ -19,6 +22,9 @@ _INSTEAD = {
     "t_disjoint": "write `time NOT BETWEEN TIMESTAMP('...') AND TIMESTAMP('...')`",
     "interval": "write `time BETWEEN TIMESTAMP('...') AND TIMESTAMP('...')`",
     "array": "arrays are not supported as values; for one of several values write `attribute IN ('a', 'b')`",
+    "dwithin": "write within_distance(area, POINT(1 2), 500)",
+    "s_dwithin": "write within_distance(area, POINT(1 2), 500)",
+    "buffer": "write within_distance(area, geometry, distance)",
     "intersects": "write S_INTERSECTS",
     "within": "write S_WITHIN, or `inside` to exclude regions that touch the boundary",
     "touches": "write meets or S_TOUCHES",

@@ -3,6 +3,7 @@
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.composition import compose
 from contrada.geometry.crs import Crs
+from contrada.geometry.distance import within_distance
 from contrada.geometry.faults import FaultCode, Rejection
 from contrada.geometry.line import Line
 from contrada.geometry.line_column import LineArray, SiftedLines
@@ -56,4 +57,5 @@ __all__ = [
     "relate_boxes",
     "touches",
     "within",
+    "within_distance",
 ]

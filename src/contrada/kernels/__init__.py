@@ -19,6 +19,8 @@ _MODULES = {
     "relate_lines_to_regions": "relate.line_matrix",
     "relate_lines": "relate.line_matrix",
     "locate_on_lines": "relate.line_matrix",
+    "near_rows": "relate.distance",
+    "match_near": "match.near",
     "build_chains": "relate.chains",
     "build_edge_tree": "relate.edge_tree",
     "count_wkb": "read.wkb",

@@ -15,12 +15,13 @@ from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import concatenate, frozen, offsets_of
 from contrada.geometry.arrow.mixed import ValueRows
 from contrada.geometry.pool import check_threads, cores, map_threaded
+from contrada.index.near import NearTree
 from contrada.index.packed import PackedTree, z_order
 from contrada.index.scalars import EVERYWHERE, NO_REGIONS, NO_TABLE, Beside, EncodedMessages, ScalarIndex
 from contrada.index.scanned import RecordView
 from contrada.matching.residual import Residual
 from contrada.matching.store.custom_types import CustomIndex, CustomResidual
-from contrada.matching.store.level import Level, Slot
+from contrada.matching.store.level import Level, Slot, Tree
 from contrada.matching.store.snapshot import Snapshot
 
 Integers = NDArray[np.int64]
@@ -220,7 +221,7 @@ def main_attribute(snapshot: Snapshot) -> str | None:
     counts: dict[str, int] = {}
     for level in snapshot.levels:
         for (name, _), part in (*level.trees.items(), *level.checks.items()):
-            if isinstance(part, PackedTree | Residual):
+            if isinstance(part, PackedTree | NearTree | Residual):
                 counts[name] = counts.get(name, 0) + len(part.masks)
     return max(counts, key=counts.__getitem__, default=None)
 
@@ -248,7 +249,7 @@ def level_pairs(level: Level, batch: Batch) -> Pairs:
     return owners, level.filters_at(found)
 
 
-def _tree_pairs(slot: Slot, tree: PackedTree | CustomIndex, batch: Batch) -> Pairs:
+def _tree_pairs(slot: Slot, tree: Tree, batch: Batch) -> Pairs:
     """Return the pairs of messages and filters that are reached through one tree."""
     if isinstance(tree, CustomIndex):
         return _custom_pairs(tree, batch.custom.get(slot, {}), batch.rows)

@@ -51,7 +51,7 @@ def kinds_by_attribute(
     for attribute, form in slots:
         found[attribute].add(ANYTHING if form == PRESENT else "text" if form >= TEXT else KIND_NAMES[form])
     for attribute, kind in spatial:
-        found[attribute].add(SPATIAL if kind in ("region", "point") else ANYTHING)
+        found[attribute].add(SPATIAL if kind in ("region", "point", "near region", "near point") else ANYTHING)
     for attribute in others:
         if attribute not in found:
             found[attribute].add(ANYTHING)

@@ -11,18 +11,21 @@ from numpy.typing import NDArray
 from contrada import codes
 from contrada.geometry import Crs, Point, PointArray, Region, RegionArray, RelationSet
 from contrada.geometry.arrays import offsets_of, ranges
+from contrada.index.near import NearTree
 from contrada.index.packed import PackedTree, reordered
 from contrada.index.raw import RawRecords
 from contrada.index.scalar_packing import raw_of
 from contrada.index.scalars import ScalarIndex
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder
-from contrada.matching.residual import Constraints
+from contrada.matching.near_constraints import NearConstraints, NearResidual
+from contrada.matching.residual import Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
-from contrada.matching.store.level import Level
+from contrada.matching.store.level import Level, Part, Spatial
 from contrada.matching.store.snapshot import Snapshot
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.forms import Bound, Operand, Test, is_text
+from contrada.model.reach import Reach, reach_of
 from contrada.model.restore import constraint_of
 
 Systems = Mapping[str, Crs | None]
@@ -69,10 +72,10 @@ class Recollection:
                 found[at].append(constraint_of(attribute, _test(self._raw, record, form), self._encoder.exact))
         return [Filter(constraints) for constraints in found.values()]
 
-    def _constraint(self, attribute: str, part: Constraints | CustomConstraints, entry: int) -> Constraint:
+    def _constraint(self, attribute: str, part: Part, entry: int) -> Constraint:
         if isinstance(part, CustomConstraints):
             return Constraint(attribute, *part.asked[entry])
-        relations, crs = RelationSet.from_mask(int(part.masks[entry])), self._crs.get(attribute)
+        relations, crs = _operator(part, entry), self._crs.get(attribute)
         if isinstance(part.column, PointArray):
             return Constraint(attribute, relations, _value(part.column, entry, crs))
         column = RegionArray(part.column[entry : entry + 1].arrays, crs)
@@ -120,7 +123,8 @@ def _order(constraint: Constraint) -> tuple[str, bool, str]:
         return constraint.attribute, False, repr(constraint._test)
     if isinstance(constraint.operator, str):
         return constraint.attribute, True, f"{constraint.operator} {constraint.value}"
-    return constraint.attribute, True, f"{constraint.relations.mask:03} {constraint.value.to_wkb().hex()}"
+    further = constraint.operator.distance if isinstance(constraint.operator, Reach) else ""
+    return constraint.attribute, True, f"{constraint.operator.mask:03} {constraint.value.to_wkb().hex()} {further}"
 
 
 def _objects(level: Level, number: int, crs: Systems) -> Iterator[Constraint]:
@@ -130,10 +134,19 @@ def _objects(level: Level, number: int, crs: Systems) -> Iterator[Constraint]:
             if isinstance(part, CustomIndex | CustomResidual):
                 yield Constraint(attribute, *part.part.asked[entry])
                 continue
-            is_tree = isinstance(part, PackedTree)  # in which several entries may share an item
-            item = int(np.searchsorted(part.offsets, entry, side="right")) - 1 if is_tree else entry
+            item = entry
+            if isinstance(part, PackedTree):  # in which several entries may share an item
+                item = int(np.searchsorted(part.offsets, entry, side="right")) - 1
             value = _value(part.column, item, crs.get(attribute))
-            yield Constraint(attribute, RelationSet.from_mask(int(part.masks[entry])), value)
+            yield Constraint(attribute, _operator(part, entry), value)
+
+
+def _operator(part: Spatial | PackedTree | NearTree | Residual, entry: int) -> RelationSet | Reach:
+    """Return the operator of a constraint on a region or point."""
+    mask = int(part.masks[entry])
+    if isinstance(part, NearConstraints | NearTree | NearResidual):
+        return reach_of(float(part.distances[entry]), mask)
+    return RelationSet.from_mask(mask)
 
 
 def _value(column: RegionArray | PointArray, item: int, crs: Crs | None) -> Region | Point:

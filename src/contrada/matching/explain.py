@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrada.geometry import Point, Region, Relation
+from contrada.geometry.distance import rough_distance
 from contrada.matching.names import Name
 from contrada.model import Constraint, Predicate
 from contrada.model.evaluate import asked_kind, relation_to, truth
 from contrada.model.operators import printed_value
+from contrada.model.reach import Reach
 from contrada.model.values import KIND_NAMES, TEXT, scalar_of
 
 ASKED_WIDTH, VALUE_WIDTH, WKT_WIDTH, WRITTEN_WIDTH = 96, 40, 36, 240  # maximum characters shown
@@ -40,6 +42,14 @@ class ConstraintExplained(NamedTuple):
     relation: Relation | None
 
     @property
+    def distance(self) -> float | None:
+        """The rounded distance of the value from the region or point of a distance constraint; None for others."""
+        constraint, value = self.constraint, self.value
+        if not isinstance(constraint.operator, Reach) or not isinstance(value, Region | Point):
+            return None
+        return rough_distance(value, constraint.value)
+
+    @property
     def reason(self) -> str:
         """The value, and how it relates to the constraint, in words."""
         name = shortened(self.constraint.attribute, VALUE_WIDTH)
@@ -47,6 +57,8 @@ class ConstraintExplained(NamedTuple):
             return f"{name} is absent"
         if self.relation is not None:
             return f"{name} {RELATION_PHRASES.get(self.relation, str(self.relation))} it"
+        if self.distance is not None:
+            return f"{name} is {self.distance:.12g} away from it"
         text = f"{name} is {shown_value(self.value, VALUE_WIDTH)}"
         return text if self.truth is not None else f"{text}, not {_kind_asked(self.constraint)}"
 
@@ -58,6 +70,7 @@ class ConstraintExplained(NamedTuple):
             "value": plain_value(self.value),
             "truth": self.truth,
             "relation": None if self.relation is None else str(self.relation),
+            **({} if self.distance is None else {"distance": self.distance}),
         }
 
     def __str__(self) -> str:

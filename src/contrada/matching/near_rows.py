@@ -22,10 +22,12 @@ from contrada.geometry import Point, Region
 from contrada.geometry.arrow.mixed import ValueRows, parts_by_crs
 from contrada.halving import in_halves
 from contrada.index.items import boxes_of
+from contrada.index.near import grown_boxes
 from contrada.matching.batch_reading import as_table, is_arrow
-from contrada.matching.routing_boxes import is_local
+from contrada.matching.template import distances_of
 from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Predicate
+from contrada.model.reach import Reach
 
 SAMPLE_ROWS = 2048  # if more than half of so many rows are near messages, all rows count as near
 MAX_EDGES = 512  # per axis: with more messages cells are larger and more rows than necessary count as near
@@ -40,7 +42,7 @@ def can_prune(template: Predicate) -> bool:
     """
     constraints = [constraint for part in template for constraint in part]
     has_types = any(one.kind is not None and isinstance(one.operator, str) for one in constraints)
-    return not has_types and all(any(map(is_local, part)) for part in template)
+    return not has_types and all(any(one.is_local for one in part) for part in template)
 
 
 class CoveredCells:
@@ -163,12 +165,12 @@ def sift_rows(
     """
     read: dict[str, list[ValueRows]] = {}
     reasons = row_faults(rows, {}, pattern_columns(template), read)
-    for column in (column for part in template for one in part if is_local(one) for column in one.columns):
-        if column.name not in read:
+    for column in (one.value for part in template for one in part if one.is_local):
+        if isinstance(column, Column) and column.name not in read:
             raise FilterError(f"column {column.name!r} has no regions or points")
     good = rows_without(rows.num_rows, reasons)
     has_long = False
-    scalars = [constraint for part in template for constraint in part if constraint.kind is None]
+    scalars = [one for part in template for one in part if one.kind is None or isinstance(one.operator, Reach)]
     if any(constraint.columns for constraint in scalars):
         some = rows.take(good) if reasons else rows
         for part in in_halves(
@@ -179,9 +181,13 @@ def sift_rows(
             has_long |= bool(part.result)
         good = rows_without(rows.num_rows, reasons)
     kinds = {name: sorted(map(_kind, parts)) for name, parts in read.items()}
-    near = _near_rows(
-        good, template, messages, {name: _boxes_by_row(parts, rows.num_rows) for name, parts in read.items()}
-    )
+    boxes = {name: _boxes_by_row(parts, rows.num_rows) for name, parts in read.items()}
+    for one in scalars:
+        if isinstance(one.operator, Reach) and isinstance(one.operator.distance, Column):
+            own = np.full(rows.num_rows, np.nan)
+            own[good] = distances_of(one.operator, rows.take(good))
+            boxes[f"distance {one.operator.distance.name}"] = own
+    near = _near_rows(good, template, messages, boxes)
     return SiftedRows(reasons, good, near, kinds, has_long, read)
 
 
@@ -203,7 +209,7 @@ def _are_near(
     for filter in template:
         meets = np.ones(len(rows), bool)
         for constraint in filter:
-            if is_local(constraint):
+            if constraint.is_local:
                 meets &= messages.meet(constraint.attribute, _boxes(constraint, own))
         are_near |= meets
     return are_near
@@ -214,7 +220,10 @@ def _check_scalars(constraints: list[Constraint], rows: Any) -> bool:
     """Bind scalar constraints, which raises for a bad row; return whether there are numbers of more than 103 bits."""
     long: list[Constraint] = []
     for constraint in constraints:
-        bind_scalar(constraint, rows, long)
+        if isinstance(constraint.operator, Reach):
+            distances_of(constraint.operator, rows)
+        else:
+            bind_scalar(constraint, rows, long)
     return bool(long)
 
 
@@ -231,6 +240,11 @@ def _boxes_by_row(parts: list[ValueRows], count: int) -> NDArray[np.float64]:
 
 
 def _boxes(constraint: Constraint, columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the box of a constraint's value for every row, or one box for all rows."""
-    value = constraint.value
-    return columns[value.name] if isinstance(value, Column) else boxes_of(value._column)
+    """Return the box of a constraint's value, grown by its distance, for every row, or one box for all rows."""
+    value, operator = constraint.value, constraint.operator
+    boxes = columns[value.name] if isinstance(value, Column) else boxes_of(value._column)
+    if not isinstance(operator, Reach):
+        return boxes
+    distance = operator.distance
+    by = columns[f"distance {distance.name}"] if isinstance(distance, Column) else np.full(1, distance)
+    return grown_boxes(*(np.broadcast_to(part, (max(len(boxes), len(by)), *part.shape[1:])) for part in (boxes, by)))

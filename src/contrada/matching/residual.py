@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,11 +57,32 @@ class Constraints(NamedTuple):
 
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
         """Estimate per constraint the share of messages, with boxes of size `size`, that meet its box."""
-        boxes = boxes_of(self.column)
-        extent = boxes[:, 2:].max(axis=0) - boxes[:, :2].min(axis=0)
-        reach = boxes[:, 2:] - boxes[:, :2] + (DEFAULT_REGION_SIDE * extent if size is None else np.asarray(size))
-        sides = np.divide(reach, extent, out=np.ones_like(reach), where=reach < extent)
-        return np.asarray(np.where(self.masks & DISJOINT_BIT, 1.0, sides[:, 0] * sides[:, 1]))
+        share = share_of_boxes(boxes_of(self.column), size)
+        return np.asarray(np.where(self.masks & DISJOINT_BIT, 1.0, share))
+
+
+def share_of_boxes(boxes: NDArray[np.float64], size: tuple[float, float] | None) -> NDArray[np.float64]:
+    """Estimate the share of messages, with boxes of size `size`, that meet each of the boxes."""
+    extent = boxes[:, 2:].max(axis=0) - boxes[:, :2].min(axis=0)
+    reach = boxes[:, 2:] - boxes[:, :2] + (DEFAULT_REGION_SIDE * extent if size is None else np.asarray(size))
+    sides = np.divide(reach, extent, out=np.ones_like(reach), where=reach < extent)
+    return np.asarray(sides[:, 0] * sides[:, 1])
+
+
+class SpatialPart(Protocol):
+    """Constraints in arrays, on regions or points."""
+
+    @property
+    def filters(self) -> NDArray[np.int32]:
+        """The filter of each constraint."""
+
+    @property
+    def masks(self) -> NDArray[np.uint8]:
+        """What each constraint asks for."""
+
+    @property
+    def column(self) -> RegionArray | PointArray:
+        """The value of each constraint."""
 
 
 class Residual:
@@ -69,7 +90,7 @@ class Residual:
 
     __slots__ = ("_items", "_table", "column", "filters", "first", "masks", "offsets")
 
-    def __init__(self, part: Constraints, offsets: NDArray[np.int32]) -> None:
+    def __init__(self, part: SpatialPart, offsets: NDArray[np.int32]) -> None:
         """Take at least one constraint, sorted by filter."""
         self.filters, self.masks, self.column = part.filters, frozen(part.masks), part.column
         self.first = int(part.filters[0])

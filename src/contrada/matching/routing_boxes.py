@@ -8,12 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.geometry import Relation, RelationSet
+from contrada.codes import BEYOND_BIT, DISJOINT_BIT
 from contrada.geometry.crs import Crs, common_crs
 from contrada.index.items import boxes_of
+from contrada.index.near import grown_boxes
+from contrada.matching.near_constraints import NearConstraints
+from contrada.matching.residual import Constraints
 from contrada.matching.template import bind_template
 from contrada.model import Filter, Predicate
 from contrada.model.constraint import Constraint
+from contrada.model.reach import Reach
 
 NO_BOX = (np.nan,) * 4
 
@@ -56,13 +60,28 @@ def heads_of(predicates: Iterable[Predicate | None]) -> Heads:
 
 
 def _head(part: Filter) -> tuple[str, tuple[float, ...]] | None:
-    found = [(one.attribute, tuple(boxes_of(one.value._column)[0].tolist())) for one in part if is_local(one)]
+    found = [(one.attribute, tuple(box_of(one).tolist())) for one in part if one.is_local]
     return min(found, key=lambda head: _size(head[1])) if found else None
 
 
-def is_local(constraint: Constraint) -> bool:
-    """Return True if a message must meet the constraint's region or point to satisfy the constraint."""
-    return isinstance(constraint.operator, RelationSet) and Relation.DISJOINT not in constraint.operator
+def box_of(constraint: Constraint) -> NDArray[np.float64]:
+    """Return the box that a message must meet to satisfy a local constraint: grown by the distance if it has one."""
+    box = boxes_of(constraint.value._column)
+    if isinstance(constraint.operator, Reach):
+        box = grown_boxes(box, np.array([constraint.operator.number]))
+    return np.asarray(box[0])
+
+
+def is_local_part(part: Constraints | NearConstraints) -> bool:
+    """Return True if only messages that meet or come near the values of the constraints satisfy them."""
+    mask = int(part.masks[0])  # rows of a template share one mask
+    return not mask & (BEYOND_BIT if isinstance(part, NearConstraints) else DISJOINT_BIT)
+
+
+def boxes_of_part(part: Constraints | NearConstraints) -> NDArray[np.float64]:
+    """Return the boxes that messages must meet to satisfy local constraints."""
+    boxes = boxes_of(part.column)
+    return grown_boxes(boxes, part.distances) if isinstance(part, NearConstraints) else boxes
 
 
 def _size(box: tuple[float, ...]) -> tuple[float, float]:
@@ -83,9 +102,9 @@ def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, Crs | 
     for k, parts in enumerate(bound.spatial):
         for (attribute, _), part in parts:
             crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
-        local = [(slot[0], part) for slot, part in parts if bound.rows and not part.masks[0] & 1]  # rows share one mask
+        local = [(slot[0], part) for slot, part in parts if bound.rows and is_local_part(part)]
         if local:
-            own = np.stack([boxes_of(part.column) for _, part in local])
+            own = np.stack([boxes_of_part(part) for _, part in local])
             width, height = np.moveaxis(own[..., 2:] - own[..., :2], -1, 0)
             best = np.lexsort((width + height, width * height), axis=0)[0]  # the smallest box of each row
             attributes[:, k] = np.array([names.index(attribute) for attribute, _ in local])[best]

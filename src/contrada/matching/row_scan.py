@@ -23,7 +23,6 @@ from contrada.geometry.pool import PREFIX, cores
 from contrada.matching.answer import By
 from contrada.matching.names import Name
 from contrada.matching.near_rows import MessageBoxes, SiftedRows, sift_rows
-from contrada.matching.routing_boxes import is_local
 from contrada.matching.table import ForwardingTable, subscribe_rows
 from contrada.matching.template import read_columns
 from contrada.model import Predicate
@@ -113,7 +112,7 @@ class RowScan:
         self._template, self._messages, self._threads = template, messages, threads
         most = max(MIN_TABLE_ROWS, ROWS_PER_MESSAGE * sum(map(len, messages)))
         self._min_table_rows = most if min_table_rows is None else min_table_rows
-        local = {one.attribute for part in template for one in part if is_local(one)}
+        local = {one.attribute for part in template for one in part if one.is_local}
         self._boxes = MessageBoxes.of_batches(messages, local)
         self._table, self._numbers = ForwardingTable(), list[Integers]()
         # Messages and rows, by batch.

@@ -19,10 +19,12 @@ from contrada.geometry.faults import FaultCode, first_error
 from contrada.index.packed import reordered
 from contrada.index.raw import RawRecords
 from contrada.matching.encoding import MessageEncoder
+from contrada.matching.near_constraints import NearConstraints
 from contrada.matching.residual import Constraints
-from contrada.matching.store.level import Added, Slot
+from contrada.matching.store.level import Added, Slot, Spatial
 from contrada.matching.template_scalars import bind_scalar, whole_column
 from contrada.model import Column, Constraint, Filter, Predicate, forms
+from contrada.model.reach import Reach
 
 
 class BoundTemplate(NamedTuple):
@@ -33,7 +35,7 @@ class BoundTemplate(NamedTuple):
 
     rows: int
     filters: int  # per row
-    spatial: list[list[tuple[Slot, Constraints]]]  # per filter of the template, the most selective first
+    spatial: list[list[tuple[Slot, Spatial]]]  # per filter of the template, the most selective first
     scalars: list[tuple[forms.Slot, int, RawRecords]]  # with the filter of the template; records are numbered by row
     long: list[Constraint]  # with long numbers, which `MessageEncoder.check` must store
     keys: Any | None
@@ -46,8 +48,8 @@ class BoundTemplate(NamedTuple):
 
     def split(self, first: int, encoder: MessageEncoder) -> Added:
         """Split the constraints, with filters numbered from `first`, into reaching, residual and scalar."""
-        reached: dict[Slot, list[Constraints]] = {}
-        further: dict[Slot, list[Constraints]] = {}
+        reached: dict[Slot, list[Spatial]] = {}
+        further: dict[Slot, list[Spatial]] = {}
         for parts in self.spatial:
             for k, (slot, part) in enumerate(parts):
                 moved = part._replace(filters=part.filters + np.int32(first))
@@ -82,7 +84,7 @@ def bind_template(
     table = asked_columns(rows, template)
     # By value in the template, so that each column is read once.
     columns: dict[Any, RegionArray | PointArray] = {Column(name): column for name, column in read.items()}
-    spatial: list[list[tuple[Slot, Constraints]]] = []
+    spatial: list[list[tuple[Slot, Spatial]]] = []
     scalars: list[tuple[forms.Slot, int, RawRecords]] = []
     long: list[Constraint] = []
     for number, part in enumerate(template):
@@ -116,22 +118,48 @@ def read_columns(
 
 def _bind_spatial(
     part: Filter, numbers: NDArray[np.int32], table: Any, columns: dict[Any, RegionArray | PointArray]
-) -> list[tuple[Slot, Constraints]]:
+) -> list[tuple[Slot, Spatial]]:
     """Return the spatial constraints of a filter for all rows, the most selective first."""
     asked = [constraint for constraint in part if constraint.kind is not None]
     for constraint in asked:
         if isinstance(constraint.operator, str):
             raise FilterError(f"`{constraint}`: templates do not support operators of registered types; use subscribe")
-    asked.sort(key=lambda constraint: (0 in constraint.relations, not isinstance(constraint.value, Column)))
-    bound = []
+    asked.sort(key=lambda constraint: (not constraint.is_local, not isinstance(constraint.value, Column)))
+    bound: list[tuple[Slot, Spatial]] = []
     for constraint in asked:
         if constraint.value not in columns:
             columns[constraint.value] = _column_of(table, constraint.value)
         column = columns[constraint.value]
-        masks = np.full(table.num_rows, constraint.relations.mask, np.uint8)
-        slot = (constraint.attribute, "point" if isinstance(column, PointArray) else "region")
-        bound.append((slot, Constraints(numbers, masks, column)))
+        operator = constraint.operator
+        assert not isinstance(operator, str), "operators of registered types are refused above"
+        masks = np.full(table.num_rows, operator.mask, np.uint8)
+        kind = "point" if isinstance(column, PointArray) else "region"
+        if isinstance(operator, Reach):
+            distances = distances_of(operator, table)
+            near = NearConstraints(numbers, masks, column, distances)
+            bound.append(((constraint.attribute, f"near {kind}"), near))
+        else:
+            bound.append(((constraint.attribute, kind), Constraints(numbers, masks, column)))
     return bound
+
+
+def distances_of(operator: Reach, table: Any) -> NDArray[np.float64]:
+    """Return the distance of every row of a table: a column, or one distance for all rows."""
+    distance = operator.distance
+    if not isinstance(distance, Column):
+        return np.full(table.num_rows, distance)
+    import pyarrow as pa
+
+    array = whole_column(table, distance.name, f"column {distance.name!r}")
+    kind = array.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise FilterError(f"column {distance.name!r}: a distance needs numbers, got {kind}")
+    made = np.asarray(array.cast(pa.float64(), safe=False))
+    bad = np.flatnonzero(~((made >= 0) & (made < np.inf)))
+    if len(bad):
+        where = f"column {distance.name!r}" + (f", row {bad[0]}" if len(made) > 1 else "")
+        raise FilterError(f"{where}: a distance needs a finite number of at least 0, got {made[bad[0]]}")
+    return np.asarray(made + 0.0)
 
 
 def _column_of(table: Any, value: Column | Region | Point) -> RegionArray | PointArray:

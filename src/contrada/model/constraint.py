@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from contrada.arguments import checks_methods
+from contrada.codes import WITHIN_MASK
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FilterError, LimitError
 from contrada.forking import cached_property
@@ -18,6 +19,7 @@ from contrada.limits import check_limit
 from contrada.model import operators
 from contrada.model.forms import Slot, Test
 from contrada.model.operators import Column
+from contrada.model.reach import WHOLE, Reach, printed_reach, reach_of
 from contrada.model.text import encode_text, parse_like
 from contrada.model.types import type_named, type_taking
 from contrada.model.values import NUMBER, scalar_of
@@ -27,9 +29,10 @@ from contrada.model.values import NUMBER, scalar_of
 class Constraint(Immutable):
     """Test of one attribute of a message, immutable.
 
-    The operator is a Relation or RelationSet, read "attribute RELATION value", and the value a Region or Point. Or the
-    operator is text: `=`, `!=`, `<`, `<=`, `>`, `>=`, `between`, `in`, `prefix`, `suffix`, `contains`, `like`, their
-    negations with `not`, `is null`, `is not null`. `casei` ignores the case of text, `accenti` its accents.
+    The operator is a Relation or RelationSet, read "attribute RELATION value", or WithinDistance or BeyondDistance, and
+    the value a Region or Point. Or the operator is text: `=`, `!=`, `<`, `<=`, `>`, `>=`, `between`, `in`, `prefix`,
+    `suffix`, `contains`, `like`, their negations with `not`, `is null`, `is not null`. `casei` ignores the case of
+    text, `accenti` its accents.
 
     >>> str(Constraint("area", RelationSet.S_WITHIN, Region.box(0, 0, 1, 1)))
     'S_WITHIN(area, POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0)))'
@@ -38,7 +41,7 @@ class Constraint(Immutable):
     """
 
     attribute: str
-    operator: str | RelationSet
+    operator: str | RelationSet | Reach
     value: Any
     casei: bool
     accenti: bool
@@ -46,7 +49,7 @@ class Constraint(Immutable):
     def __init__(
         self,
         attribute: str,
-        operator: str | Relation | RelationSet,
+        operator: str | Relation | RelationSet | Reach,
         value: Any = None,
         *,
         casei: bool = False,
@@ -66,8 +69,9 @@ class Constraint(Immutable):
 
     @classmethod
     def _restored(
-        cls, attribute: str, operator: str | RelationSet, value: Any, casei: bool, accenti: bool, kind: str | None
-    ) -> Constraint:
+        cls, attribute: str, operator: str | RelationSet | Reach, value: Any, casei: bool, accenti: bool,
+        kind: str | None,
+    ) -> Constraint:  # fmt: skip
         """Return the constraint that was made with these parts, which are not checked again."""
         made = cls.__new__(cls)
         made.__dict__.update(
@@ -77,22 +81,38 @@ class Constraint(Immutable):
 
     @cached_property
     def kind(self) -> str | None:
-        """Type of the values that this tests: region, point or a registered type; None for scalars and text."""
+        """What this is compared with: a region or point, what is near one, or a registered type; None for scalars."""
         if isinstance(self.operator, RelationSet):
             return "point" if isinstance(self.value, Point) else "region"
+        if isinstance(self.operator, Reach):
+            return "near point" if isinstance(self.value, Point) else "near region"
         own = type_taking(self.operator, self.value)
         return None if own is None or self.casei or self.accenti else own.name
 
     @property
     def relations(self) -> RelationSet:
-        """Relations that a spatial constraint asks for."""
+        """Relations that a constraint on a relation asks for."""
         if not isinstance(self.operator, RelationSet):
-            raise AttributeError(f"`{self}` is not spatial")
+            raise AttributeError(f"`{self}` asks for no relation")
         return self.operator
+
+    @property
+    def is_spatial(self) -> bool:
+        """Whether this compares with a region or point."""
+        return isinstance(self.operator, RelationSet | Reach)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only values that meet or lie near the region or point satisfy this."""
+        if isinstance(self.operator, Reach):
+            return self.operator.is_within
+        return isinstance(self.operator, RelationSet) and Relation.DISJOINT not in self.operator
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Columns of a template that are in the place of values."""
+        if isinstance(self.operator, Reach):
+            return tuple(item for item in (self.value, self.operator.distance) if isinstance(item, Column))
         if type(self.value) is not tuple and type(self.value) is not Column:  # most constraints
             return ()
         return tuple(item for item in self._items if isinstance(item, Column))
@@ -125,7 +145,7 @@ class Constraint(Immutable):
         >>> print(Constraint("severity", ">=", 3).negated, "|", Constraint("open", "=", True).negated)
         severity < 3 | open = FALSE
         """
-        if isinstance(self.operator, RelationSet):
+        if isinstance(self.operator, RelationSet | Reach):
             return Constraint(self.attribute, ~self.operator, self.value)
         if self.kind is not None:
             raise FilterError(f"`{self}` cannot be negated: its operator belongs to a registered type")
@@ -133,7 +153,7 @@ class Constraint(Immutable):
             return Constraint(self.attribute, self.operator, not self.value)
         return self._asking(operators.negation_of(self.operator), self.value)
 
-    def _asking(self, operator: str | RelationSet, value: Any) -> Constraint:
+    def _asking(self, operator: str | RelationSet | Reach, value: Any) -> Constraint:
         """Return a constraint on the same attribute with the same foldings."""
         return Constraint(self.attribute, operator, value, casei=self.casei, accenti=self.accenti)
 
@@ -142,6 +162,8 @@ class Constraint(Immutable):
         if not self.columns:
             return self
         items = tuple(values[item.name] if isinstance(item, Column) else item for item in self._items)
+        if isinstance(self.operator, Reach) and isinstance(self.operator.distance, Column):
+            return self._asking(reach_of(values[self.operator.distance.name], self.operator.mask), items[0])
         return self._asking(self.operator, items if type(self.value) is tuple else items[0])
 
     def __eq__(self, other: object) -> bool:
@@ -153,6 +175,8 @@ class Constraint(Immutable):
     def _key(self) -> tuple[object, ...]:
         if isinstance(self.operator, RelationSet):
             return self.attribute, self.operator.mask, self.value
+        if isinstance(self.operator, Reach):
+            return self.attribute, self.operator, self.value
         if self.columns:
             # A date equals its midnight.
             alike = tuple((scalar_of(item) or item, operators.exact_operands(item)) for item in self._items)
@@ -168,6 +192,8 @@ class Constraint(Immutable):
     def __str__(self) -> str:
         """Return the constraint as CQL2 text."""
         name = operators.printed_name(self.attribute)
+        if isinstance(self.operator, Reach):
+            return printed_reach(name, self.operator, self.value)
         if self.kind is not None and isinstance(self.operator, str):
             return type_named(self.kind).printed(name, self.operator, self.value)
         if isinstance(self.operator, str):
@@ -183,16 +209,21 @@ class Constraint(Immutable):
         return f"<Constraint {self}>"
 
 
-def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tuple[str | RelationSet, Any]:
+def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tuple[str | RelationSet | Reach, Any]:
     """Return the operator and the operand to keep."""
-    if isinstance(operator, Relation | RelationSet):
+    if isinstance(operator, Relation | RelationSet | Reach):
         if not isinstance(value, Region | Point | Column):
             value = one_geometry_of(value)
         if is_folded:
             raise FilterError("casei and accenti apply to text only")
+        if isinstance(operator, Reach):
+            if operator.mask & WITHIN_MASK in (WHOLE, WITHIN_MASK ^ WHOLE) and not isinstance(value, Point):
+                raise FilterError("only a circle, of a point and a distance, can hold the whole of a value")
+            return operator, value
         return RelationSet(operator), value
     if not isinstance(operator, str):
-        raise FilterError(f"operator: need text, a Relation or a RelationSet, got {operator!r:.60}")
+        needed = "text, a Relation, a RelationSet, WithinDistance or BeyondDistance"
+        raise FilterError(f"operator: need {needed}, got {operator!r:.60}")
     plain = " ".join(operator.lower().split())
     if not is_folded and type_taking(plain, value) is not None:
         return plain, value

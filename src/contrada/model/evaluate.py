@@ -6,9 +6,16 @@ from fractions import Fraction
 from operator import ge, gt, le, lt
 from typing import Any
 
+import numpy as np
+
+from contrada.codes import ENCLOSED_BIT, WITHIN_MASK
 from contrada.geometry import Point, Region, Relation, RelationSet, relate
+from contrada.geometry.crs import common_crs
+from contrada.geometry.distance import near_outcomes
+from contrada.geometry.relate import ALL_ROWS
 from contrada.model.constraint import Constraint
 from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, is_negation
+from contrada.model.reach import Reach
 from contrada.model.text import fold, like_of, plain_text
 from contrada.model.types import type_named
 from contrada.model.values import INEXACT, NUMBER, TEXT, exact_number, scalar_of
@@ -27,6 +34,9 @@ def truth(constraint: Constraint, value: Any) -> bool | None:
     if isinstance(constraint.operator, RelationSet):
         relation = relation_to(constraint, value)
         return None if relation is None else relation in constraint.operator
+    if isinstance(constraint.operator, Reach):
+        outcome = outcome_of(constraint, value)
+        return None if outcome is None else bool(constraint.operator.mask >> outcome & 1)
     operator = constraint.operator
     if constraint.kind is not None:
         own = type_named(constraint.kind)
@@ -49,6 +59,23 @@ def relation_to(constraint: Constraint, value: Any) -> Relation | None:
         return None
     relation: Relation = relate(value, constraint.value)
     return relation
+
+
+def outcome_of(constraint: Constraint, value: Any) -> int | None:
+    """Return whether a value is enclosed, reached or beyond, as a code; None if it is neither region nor point.
+
+    >>> from contrada.model import WithinDistance
+    >>> outcome_of(Constraint("at", WithinDistance(2), Point(0, 0)), Region.box(0, 0, 1, 1))
+    0
+    """
+    operator = constraint.operator
+    if not isinstance(operator, Reach) or not isinstance(value, Region | Point):
+        return None
+    asked = np.array([ENCLOSED_BIT if isinstance(constraint.value, Point) else WITHIN_MASK], np.uint8)
+    first, second = value._column, constraint.value._column
+    common_crs(first.crs, second.crs)
+    distances = np.array([operator.number])
+    return int(near_outcomes(first, second, ALL_ROWS, np.zeros(1, np.int64), distances, asked)[0])
 
 
 def asked_kind(constraint: Constraint) -> int | None:

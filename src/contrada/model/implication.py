@@ -7,6 +7,7 @@ not satisfy. True is always right; False may mean "not known", but only in these
 - numbers, times, booleans, and text compared as a whole or by prefix: complete, except that numbers of more than 103
   bits are only known to equal themselves, and that times have nanosecond resolution is not used;
 - suffixes, contains and LIKE: see `text_covers`; text of different foldings only if one names its values;
+- distances: one geometry; a region within another; circles, by their centres and radii; not against relations;
 - registered types: equal constraints only.
 """
 
@@ -15,13 +16,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sized
 from typing import TypeVar
 
-from contrada.codes import PATTERN, TEXT
+import numpy as np
+
+from contrada.codes import BEYOND_REACH, ENCLOSED, ENCLOSED_BIT, PATTERN, TEXT, WITHIN_MASK
 from contrada.errors import CrsError
-from contrada.geometry import RelationSet, compose, relate
+from contrada.geometry import Point, Region, RelationSet, compose, relate
+from contrada.geometry.crs import common_crs
+from contrada.geometry.distance import near_outcomes
+from contrada.geometry.relate import ALL_ROWS
 from contrada.model.constraint import Constraint
 from contrada.model.evaluate import truth
 from contrada.model.operators import NULLS, TEXTUAL, is_negation
 from contrada.model.pieces import intersection, lie_in, pieces_of
+from contrada.model.reach import WHOLE, Reach
 from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, like_of, tokens_match, tokens_of
 
 T = TypeVar("T")
@@ -43,6 +50,8 @@ def covers(first: Constraint, second: Constraint) -> bool:
         return relations <= first.relations
     if first == second:
         return True
+    if isinstance(first.operator, Reach) and isinstance(second.operator, Reach):
+        return reach_covers(first, second)
     if first.operator in NULLS or second.operator in NULLS:
         return first.operator == "is not null" and second.operator != "is null"
     if not are_comparable(first, second):
@@ -89,8 +98,10 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
         return first.operator != second.operator and "is null" in (first.operator, second.operator)
     if _is_own(first) or _is_own(second):
         return False
-    if isinstance(first.operator, RelationSet) != isinstance(second.operator, RelationSet):
+    if first.is_spatial != second.is_spatial:
         return True
+    if isinstance(first.operator, Reach) or isinstance(second.operator, Reach):
+        return _reaches_conflict(first, second)
     relations = _composed(first, second)
     if relations is not None:
         return not relations & first.relations
@@ -111,7 +122,60 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
 
 def _is_own(constraint: Constraint) -> bool:
     """Return True for a registered type, whose values may be of any other type too."""
-    return constraint.kind is not None and not isinstance(constraint.operator, RelationSet)
+    return constraint.kind is not None and not constraint.is_spatial
+
+
+def reach_covers(first: Constraint, second: Constraint) -> bool:
+    """Return True if every message that satisfies a distance constraint satisfies another one.
+
+    >>> from contrada.geometry import Point
+    >>> from contrada.model import WithinDistance
+    >>> at = Constraint("at", WithinDistance(5), Point(0, 0))
+    >>> reach_covers(at, Constraint("at", WithinDistance(2), Point(3, 0)))
+    True
+    """
+    one, other = first.operator, second.operator
+    if not isinstance(one, Reach) or not isinstance(other, Reach):
+        return False
+    if first.columns or second.columns or one.is_within != other.is_within:
+        return False
+    if not one.is_within:  # the negations the other way round
+        return reach_covers(second.negated, first.negated)
+    if other.mask & ~one.mask:
+        return False
+    try:
+        if first.value == second.value:
+            return one.number >= other.number and first.value.crs == second.value.crs
+        if isinstance(first.value, Point):  # it encloses what is near the other's value
+            return _outcome(second.value, other.number, first.value, one.number, ENCLOSED_BIT) == ENCLOSED
+        return one.number >= other.number and relate(second.value, first.value) in RelationSet.S_WITHIN
+    except CrsError:
+        return False
+
+
+def _reaches_conflict(first: Constraint, second: Constraint) -> bool:
+    """Return True if no message satisfies both, one or both of which are distance constraints."""
+    one, other = first.operator, second.operator
+    if not isinstance(one, Reach) or not isinstance(other, Reach) or first.columns or second.columns:
+        return False
+    if one.is_within != other.is_within:
+        return reach_covers(first.negated, second) or reach_covers(second.negated, first)
+    if not one.is_within or WHOLE not in (one.mask, other.mask):
+        return False  # a large value is near everything
+    if one.mask != WHOLE:
+        first, second, one, other = second, first, other, one
+    try:
+        found = _outcome(first.value, one.number, second.value, other.number, WITHIN_MASK)
+    except CrsError:
+        return False
+    return found == BEYOND_REACH
+
+
+def _outcome(value: Region | Point, radius: float, other: Region | Point, distance: float, asked: int) -> int:
+    """Return the outcome of a value grown by a radius and a distance from another value."""
+    common_crs(value.crs, other.crs)
+    limits = np.array([distance]), np.array([asked], np.uint8), np.array([radius])
+    return int(near_outcomes(value._column, other._column, ALL_ROWS, np.zeros(1, np.int64), *limits)[0])
 
 
 def _composed(first: Constraint, second: Constraint) -> RelationSet | None:

@@ -29,7 +29,8 @@ _HARD_PATTERN = re.compile(r"\\|[%_][%_]")
 _SHAPES = {(False, False): "equals", (False, True): "prefix", (True, False): "suffix", (True, True): "contains"}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 _RESERVED = {
-    "ACCENTI", "AND", "BBOX", "BETWEEN", "CASEI", "DATE", "DIV", "ENVELOPE", "FALSE", "GEOMETRYCOLLECTION", "IN",
+    "ACCENTI", "AND", "BBOX", "BETWEEN", "CASEI", "CIRCLE", "DATE", "DIV", "ENVELOPE", "FALSE", "GEOMETRYCOLLECTION",
+    "IN",
     "INTERVAL", "IS", "LIKE", "LINESTRING", "MULTILINESTRING", "MULTIPOINT", "MULTIPOLYGON", "NOT", "NULL", "OR",
     "POINT", "POLYGON", "TIMESTAMP", "TRUE",
 }  # fmt: skip

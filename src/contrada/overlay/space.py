@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 from contrada.errors import OverlayError
 from contrada.formats.message_values import read_message
 from contrada.formats.messages import message_of
-from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.geometry import Point, Region
+from contrada.matching.routing_boxes import box_of
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.evaluate import truth
+from contrada.model.reach import Reach
 from contrada.model.values import NUMBER, scalar_of
 from contrada.overlay.boxes import Box, bounds
 from contrada.overlay.protocol import Publication
@@ -75,7 +77,7 @@ class Space:
         for constraint in (one for predicate in predicates for part in predicate for one in part):
             if _number_bounds(constraint) != UNBOUNDED:
                 found.setdefault(constraint.attribute, "number")
-            elif isinstance(constraint.operator, RelationSet):
+            elif constraint.is_spatial:
                 found.setdefault(constraint.attribute, "region")
         return cls(RoutingAttribute(name, kind) for name, kind in found.items())
 
@@ -161,9 +163,11 @@ def _number_bounds(constraint: Constraint) -> Side:
 
 def _region_bounds(constraint: Constraint) -> list[Side]:
     """Return the sides of a box that a region must meet to satisfy a constraint."""
-    operator = constraint.operator
-    if not isinstance(operator, RelationSet) or Relation.DISJOINT in operator:
+    if not constraint.is_local:
         return [UNBOUNDED, UNBOUNDED]
+    if isinstance(constraint.operator, Reach):
+        xmin, ymin, xmax, ymax = box_of(constraint).tolist()
+        return [(xmin, xmax), (ymin, ymax)]
     return _spatial_sides(constraint.value)
 
 

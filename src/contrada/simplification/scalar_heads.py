@@ -9,6 +9,7 @@ from contrada.codes import NOT, PATTERN, TEXT
 from contrada.model import Constraint
 from contrada.model.operators import TEXTUAL
 from contrada.model.pieces import Cut, pieces_of
+from contrada.model.reach import Reach
 from contrada.simplification.interning import OTHER, ConstraintPool, Term, Terms
 
 VALUES, RANGE, WIDE = 1, 2, 3  # how selective a head is, most selective first
@@ -40,6 +41,7 @@ class ScalarHeads:
                 else:
                     self._spatial.setdefault(pool.attribute(term), set()).add(number)
         self._at: dict[str, list[int]] = {}
+        self._near: dict[tuple[str, object], list[int]] = {}  # distance constraints by attribute and geometry
         self._by_value: dict[tuple[object, ...], list[int]] = {}
         self._ranges: dict[tuple[str, int], list[tuple[Cut, Cut, int]]] = {}
         for number in self._filters_of:
@@ -49,6 +51,8 @@ class ScalarHeads:
 
     def _add(self, number: int, constraint: Constraint) -> None:
         self._at.setdefault(constraint.attribute, []).append(number)
+        if isinstance(constraint.operator, Reach):
+            self._near.setdefault((constraint.attribute, constraint.value), []).append(number)
         if constraint.kind is not None or constraint.operator in ("is null", "is not null"):
             return
         test = constraint._test
@@ -70,6 +74,8 @@ class ScalarHeads:
 
     def _under(self, number: int, constraint: Constraint) -> Iterable[int]:
         """Return the constraints that `constraint` may cover."""
+        if isinstance(constraint.operator, Reach):
+            return self._near[constraint.attribute, constraint.value]
         if constraint.kind is not None or constraint.operator == "is null":
             return [number]
         rank = rank_of(constraint)

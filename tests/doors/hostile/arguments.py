@@ -102,7 +102,7 @@ GOOD: dict[str, Any] = {
     "shell": SQUARE, "xy": [[0, 0], [1, 1]], "a": ct.Region.box(0, 0, 4, 4), "b": ct.Region.box(2, 2, 6, 6),
     "text": WKT, "Point.from_wkt.text": "POINT(1 2)", "data": WKB, "Point.from_wkb.data": POINT_WKB,
     "value": POLYGON, "Point.from_geojson.value": {"type": "Point", "coordinates": [1, 2]},
-    "message_of.value": {"a": 1}, "geometry": shapely.box(0, 0, 1, 1), "point": shapely.Point(1, 2),
+    "message_of.value": {"a": 1}, "distance": 2.0, "geometry": shapely.box(0, 0, 1, 1), "point": shapely.Point(1, 2),
     "values": [WKB], "PointArray.from_wkb.values": [POINT_WKB],
     "PointArray.from_arrow.values": pa.array([POINT_WKB]), "RegionArray.from_arrow.values": pa.array([WKB]),
     "PointArray.from_shapely.values": [shapely.Point(1, 2)],

@@ -27,6 +27,8 @@ FILTERS = [
       ("disjoint", "meets", "overlaps", "equals", "inside", "contains", "covers", "covered_by", "S_INTERSECTS")),
     *("S_WITHIN(area, POLYGON((0 0, 6 0, 6 6, 0 6, 0 0)))", "S_INTERSECTS(area, POINT(2 2))"),
     *("overlaps(area, POLYGON((1 1, 3 1, 3 3, 1 3, 1 1))) AND size > 0", "area IS NULL", "area IS NOT NULL"),
+    *("within_distance(area, POINT(2 2), 1)", "beyond_distance(area, POLYGON((1 1, 3 1, 3 3, 1 3, 1 1)), 0.5)"),
+    *("within_distance(area, BBOX(0, 0, 1, 1), 1) AND size > 0", "S_WITHIN(area, CIRCLE(POINT(2 2), 2))"),
     *("size < 1 OR size >= 1", "size < 0 OR S_INTERSECTS(area, POLYGON((1 1, 3 1, 3 3, 1 1))) OR name = 'ab'"),
     *("NOT (size < 1 AND name = 'ab')", "size IS NULL OR size IS NOT NULL"),
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from contrada.geometry import Region
 from contrada.model import Constraint, Filter, Predicate
-from generators.strategies import points, regions, relation_sets, relations
+from generators.strategies import distances, points, regions, relation_sets, relations
 
 Values = st.SearchStrategy[Any]
 
@@ -214,8 +214,10 @@ def scalar_constraints(draw: st.DrawFn, attribute: str, kind: str) -> Constraint
 
 
 def spatial_constraints(attribute: str) -> st.SearchStrategy[Constraint]:
-    """Relations to regions and points."""
-    return st.builds(Constraint, st.just(attribute), relations() | relation_sets(), of_kind("spatial"))
+    """Relations to regions and points, and distances from them."""
+    name = st.just(attribute)
+    related = st.builds(Constraint, name, relations() | relation_sets(), of_kind("spatial"))
+    return related | related | st.builds(Constraint, name, distances(), of_kind("spatial"))
 
 
 @st.composite

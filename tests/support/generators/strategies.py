@@ -10,6 +10,8 @@ import shapely
 from hypothesis import strategies as st
 
 from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.model import BeyondDistance, WithinDistance
+from contrada.model.reach import Reach
 from contrada.papers.spatial.drawn_regions import star_order
 from generators.families.mosaic import Mosaic
 
@@ -71,6 +73,12 @@ def points() -> st.SearchStrategy[Point]:
 def relations() -> st.SearchStrategy[Relation]:
     """Any of the eight."""
     return st.sampled_from(Relation)
+
+
+def distances() -> st.SearchStrategy[Reach]:
+    """Within or beyond a distance that is common on the grid: 0, sides and diagonals."""
+    distance = st.sampled_from([0.0, 0.5, 1.0, 2.0, 5.0, 2**0.5, 1e9])
+    return st.builds(WithinDistance, distance) | st.builds(BeyondDistance, distance)
 
 
 def relation_sets() -> st.SearchStrategy[RelationSet]:

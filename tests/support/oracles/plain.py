@@ -20,8 +20,11 @@ from typing import Any, TypeAlias
 from unicodedata import category, normalize
 
 import numpy as np
+import shapely
 
 from contrada.geometry import Point, Region, RelationSet, relate
+from contrada.model.reach import Reach
+from oracles.distance import is_within, square_of_distance
 
 Message: TypeAlias = Mapping[str, object]
 Comparable: TypeAlias = tuple[str, Any]  # a kind, and what compares within it
@@ -81,11 +84,23 @@ def holds(constraint: Any, message: Message) -> bool | None:
         return value is not None
     if isinstance(asked, RelationSet):
         return relate(value, constraint.value) in asked if isinstance(value, (Region, Point)) else None
+    if isinstance(asked, Reach):
+        return _reach_holds(asked, constraint.value, value) if isinstance(value, (Region, Point)) else None
     if asked == "!=":
         return _negated(_scalar_holds(constraint, "=", value))
     if asked.startswith("not "):
         return _negated(_scalar_holds(constraint, asked.removeprefix("not "), value))
     return _scalar_holds(constraint, asked, value)
+
+
+def _reach_holds(asked: Reach, given: Any, value: Any) -> bool:
+    """Whether a value has one of the outcomes that a distance constraint asks for: enclosed, reached, beyond."""
+    shapes = value.to_shapely(), given.to_shapely()
+    is_near = is_within(square_of_distance(*shapes), asked.number)
+    spots = [shapely.Point(xy) for xy in shapely.get_coordinates(shapes[0])]
+    is_circle = isinstance(given, Point)
+    is_whole = is_circle and all(is_within(square_of_distance(spot, shapes[1]), asked.number) for spot in spots)
+    return bool(asked.mask >> (0 if is_whole else 1 if is_near else 2) & 1)
 
 
 def _negated(answer: bool | None) -> bool | None:

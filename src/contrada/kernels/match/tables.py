@@ -58,6 +58,38 @@ TREE_SCRATCH = AddressLayout(
     ]
 )
 
+# A packed tree of distance constraints (index/near.py). Points have no rings, regions and boxes.
+NEAR = AddressLayout(
+    [
+        Field("xy", "f8", 2, "vertices of all rings, or points"),
+        Field("ring_offsets", "i8", 0, "first vertex of each ring"),
+        Field("region_offsets", "i4", 0, "first ring of each region; empty if the items are points"),
+        Field("bounds", "f8", 4, "box of each region"),
+        Field("boxes", "f8", 4, "edge indexes of large regions", True),
+        Field("chains", "i8", 0, "where the edge index of each region begins"),
+        Field("nodes", "f8", 9, "by node: its box grown by distances, its box, the least distance below it"),
+        Field("node_masks", "u1", 0, "outcomes that the constraints below each node ask for"),
+        Field("grown", "f8", 4, "box of each item grown by its distance, rounded outward"),
+        Field("distances", "f8", 0, "distance of each constraint"),
+        Field("masks", "u1", 0, "outcomes that each constraint asks for"),
+        Field("rows", "i4", 0, "row that each constraint reports"),
+        Field("enclosed_before", "i4", 0, "by run of items: first row in `enclosed_rows`"),
+        Field("enclosed_rows", "i4", 0, "rows of the constraints that hold of messages wholly within reach"),
+        Field("beyond_before", "i4", 0, "by run of items: first row in `beyond_rows`"),
+        Field("beyond_rows", "i4", 0, "rows of the constraints that hold of messages beyond reach"),
+    ]
+)
+
+# What one thread writes to while it matches messages against such a tree (index/near.py).
+NEAR_SCRATCH = AddressLayout(
+    [
+        Field("stack", "i8", 2, "nodes that wait to be visited: level and number", True),
+        Field("out", "i4", 0, "rows that match, in no order", True),
+        Field("ends", "i8", 0, "by message: end of its rows", True),
+        Field("gate", "i8", 0, "where finished kernels wait for a writer (runtime/gil_gate.py)"),
+    ]
+)
+
 # Spatial constraints that are checked after a filter is reached (matching/residual.py).
 RESIDUAL = ITEMS.followed_by(
     Field("masks", "u1", 0, "relations that each constraint asks for"),
@@ -127,6 +159,7 @@ COUNTED = AddressLayout(
 )
 
 LAYOUTS = {
-    "items": ITEMS, "edge tree": EDGE_TREE, "tree": TREE, "tree scratch": TREE_SCRATCH, "residual": RESIDUAL,
+    "items": ITEMS, "edge tree": EDGE_TREE, "tree": TREE, "tree scratch": TREE_SCRATCH, "near": NEAR,
+    "near scratch": NEAR_SCRATCH, "residual": RESIDUAL,
     "scalars": SCALARS, "scratch": SCRATCH, "counted": COUNTED,
 }  # fmt: skip

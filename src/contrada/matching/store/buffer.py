@@ -11,15 +11,18 @@ from contrada.codes import MAX_SCANNED_VERTICES
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, compact, frozen
 from contrada.index.items import Items, items_of
+from contrada.index.near import NearTree
 from contrada.index.packed import PackedTree, flat_tree
 from contrada.index.raw import GrowingArray, RawBuffer, with_room
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder
+from contrada.matching.near_constraints import NearConstraints, NearResidual
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
 from contrada.matching.store.level import EMPTY, Level, Slot
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.model import Constraint, Predicate
+from contrada.model.reach import Reach
 from contrada.model.types import Asked
 
 
@@ -71,7 +74,7 @@ class Buffer:
         assert constraint.kind is not None
         slot = (constraint.attribute, constraint.kind)
         if slot not in slots:
-            made = {"region": GrowingRegions, "point": GrowingPoints}.get(constraint.kind)
+            made = {"region": GrowingRegions, "point": GrowingPoints}.get(constraint.kind.removeprefix("near "))
             slots[slot] = GrowingCustom(constraint.kind) if made is None else made(self._tuning)
         slots[slot].append(number, constraint)
         return slot
@@ -87,10 +90,12 @@ def _breadth(constraint: Constraint) -> tuple[bool, float]:
     """Return a sort key that estimates how many messages pass; filters are reached through the smallest key."""
     if isinstance(constraint.operator, str):
         return False, 0.0
+    around = constraint.operator.number if isinstance(constraint.operator, Reach) else 0.0
+    width = height = 2 * around
     if isinstance(constraint.value, Region):
         xmin, ymin, xmax, ymax = constraint.value.bounds
-        return 0 in constraint.relations, (xmax - xmin) * (ymax - ymin)
-    return 0 in constraint.relations, 0.0
+        width, height = width + xmax - xmin, height + ymax - ymin
+    return not constraint.is_local, width * height
 
 
 class GrowingCustom:
@@ -125,6 +130,7 @@ class Growing:
         capacity = tuning.buffer_capacity
         self._filters = GrowingArray(capacity, np.int32)
         self._masks = GrowingArray(capacity, np.uint8)
+        self._distances = GrowingArray(0, np.float64)  # of distance constraints; a slot has them only, or none
         self._first = self._spanned = 0  # first filter number; last filter number - first filter number + 1
         self._offsets = np.zeros(capacity + 1, np.int32)  # by filter number - first filter number
         self._numbers = frozen(np.arange(capacity + 1, dtype=np.int32))
@@ -134,7 +140,11 @@ class Growing:
         self._append_value(constraint.value)
         self._append_offset(number)
         self._filters.append(number)
-        self._masks.append(constraint.relations.mask)
+        operator = constraint.operator
+        assert not isinstance(operator, str), "operators of added types grow elsewhere"
+        self._masks.append(operator.mask)
+        if isinstance(operator, Reach):
+            self._distances.append(operator.number)
 
     def _append_offset(self, number: int) -> None:
         """Record where the constraints of filter `number` end. Earlier views end before it and do not change."""
@@ -147,12 +157,18 @@ class Growing:
 
     def checks(self) -> Residual:
         """Return a view, sorted by filter, that tests the constraints of given filters."""
-        part = Constraints(frozen(self._filters.view()), frozen(self._masks.view()), self._items()[0])
-        return Residual(part, frozen(self._offsets[: self._spanned + 1]))
+        filters, masks, column = frozen(self._filters.view()), frozen(self._masks.view()), self._items()[0]
+        offsets = frozen(self._offsets[: self._spanned + 1])
+        if self._distances.count:
+            return NearResidual(NearConstraints(filters, masks, column, self._distances.view()), offsets)
+        return Residual(Constraints(filters, masks, column), offsets)
 
-    def tree(self) -> PackedTree:
-        """Return a view that matches messages by a scan."""
+    def tree(self) -> PackedTree | NearTree:
+        """Return a view that matches messages, by a scan or nearly so."""
         n = self._filters.count
+        if self._distances.count:
+            parts = self._masks.view(), self._distances.view(), self._filters.view()
+            return NearTree(self._items()[0], *parts, is_ordered=True)
         if len(self._numbers) <= n:
             self._numbers = frozen(np.arange(2 * n + 1, dtype=np.int32))
         rest = frozen(self._masks.view()), frozen(self._filters.view())

@@ -13,6 +13,7 @@ from contrada.codes import DISJOINT_BIT, FILTER, TEXT
 from contrada.geometry import RegionArray
 from contrada.geometry.arrays import frozen
 from contrada.index.items import boxes_of
+from contrada.index.near import NearTree
 from contrada.index.packed import PackedTree
 from contrada.index.raw import RawRecords, joined_raw
 from contrada.index.scalar_packing import Regions, pack_scalars, raw_of
@@ -28,12 +29,16 @@ from contrada.index.scalars import (
 )
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder, Seen
+from contrada.matching.near_constraints import NearConstraints
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
 
-Slot = tuple[str, str]  # a spatial slot: an attribute, and "region", "point" or the name of an added type
-Part = Constraints | CustomConstraints
-Indexed = PackedTree | CustomIndex | Residual | CustomResidual
+Slot = tuple[str, str]  # an attribute, and "region", "point", one of NEAR_KINDS, or the name of an added type
+Spatial = Constraints | NearConstraints
+Part = Spatial | NearConstraints | CustomConstraints
+Tree = PackedTree | NearTree | CustomIndex
+Indexed = Tree | Residual | CustomResidual
+NEAR_KINDS = ("near region", "near point")  # of slots: what distance constraints compare with
 Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
 
 
@@ -52,8 +57,8 @@ class Message(NamedTuple):
 class Added(NamedTuple):
     """Constraints to be packed: those through which filters are reached, residual ones, and scalar ones."""
 
-    reached: Mapping[Slot, list[Constraints]]
-    further: Mapping[Slot, list[Constraints]]
+    reached: Mapping[Slot, list[Spatial]]
+    further: Mapping[Slot, list[Spatial]]
     raw: list[RawRecords]
 
 
@@ -65,7 +70,7 @@ class Level(NamedTuple):
     without, they are the numbers of the filters.
     """
 
-    trees: Mapping[Slot, PackedTree | CustomIndex]
+    trees: Mapping[Slot, Tree]
     checks: Mapping[Slot, Residual | CustomResidual]
     scalars: ScalarIndex | RecordView | None
     filters: int
@@ -74,8 +79,9 @@ class Level(NamedTuple):
         """Return the filters that `message` satisfies, each once, sorted."""
         found = []
         for slot, tree in self.trees.items():
-            if slot in message.objects:
-                found.append(tree.match(message.objects[slot]))
+            value = message.objects.get(slot if slot[1] not in NEAR_KINDS else (slot[0], "region"))
+            if value is not None:
+                found.append(tree.match(value))
         local = (found[0] if len(found) == 1 else merged(found)) if found else NO_PLACES
         index, done = self.scalars, None
         if index is None and not len(local):
@@ -88,7 +94,7 @@ class Level(NamedTuple):
             local = index.match(message.scalars, local)
         for slot, checks in self.checks.items():
             if slot != done and len(local):
-                local = checks.passing(local, message.objects.get(slot))
+                local = checks.passing(local, message.objects.get(value_slot(slot)))
         return np.sort(index.filters_at(local)) if isinstance(index, ScalarIndex) and len(local) else local
 
     def filters_at(self, local: NDArray[Any]) -> NDArray[Any]:
@@ -115,7 +121,7 @@ class Level(NamedTuple):
 
     def filters_under(self, part: Indexed) -> NDArray[np.int32]:
         """Return the filter of every constraint in a tree or in residual constraints."""
-        rows = part.rows if isinstance(part, PackedTree) else part.part.filters
+        rows = part.rows if isinstance(part, PackedTree | NearTree) else part.part.filters
         return self.filters_at(rows).astype(np.int32, copy=False)
 
     def part_of(self, part: Indexed) -> Part:
@@ -123,6 +129,8 @@ class Level(NamedTuple):
         filters = self.filters_under(part)
         if isinstance(part, PackedTree):
             return Constraints(filters, part.masks, part.values())
+        if isinstance(part, NearTree):
+            return NearConstraints(filters, part.masks, part.column, part.distances)
         return part.part._replace(filters=filters)
 
     def reached(self) -> NDArray[np.int64]:
@@ -133,6 +141,11 @@ class Level(NamedTuple):
 
 
 EMPTY = Level({}, {}, None, 0)
+
+
+def value_slot(slot: Slot) -> Slot:
+    """Return the slot at which a message has the value that constraints at `slot` are about."""
+    return (slot[0], "region") if slot[1] in NEAR_KINDS else slot
 
 
 def merged(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:

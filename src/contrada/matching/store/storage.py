@@ -17,32 +17,36 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.codes import BEYOND_BIT, WITHIN_MASK
 from contrada.errors import FilterError, TableError
 from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
 from contrada.geometry.saved.directories import Format, read_directory, save_directory
 from contrada.geometry.saved.directories import read_header as read_kind_header
 from contrada.geometry.saved.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
+from contrada.index.near import NearTree
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
 from contrada.index.ranking import ScalarArrays
 from contrada.index.scalars import ScalarIndex
 from contrada.index.scanned import RecordView
 from contrada.index.soundness import check_scalar_arrays, check_tree_arrays
 from contrada.kernels.match.tables import RESIDUAL, SCALARS
-from contrada.kernels.runtime.layout import Field
+from contrada.kernels.runtime.layout import AddressLayout, Field
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.names import Names, as_arrow
+from contrada.matching.near_constraints import NearConstraints, NearResidual
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.sources import Sources, WrittenRows
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
-from contrada.matching.store.level import EMPTY, Level, Slot, renumbered
+from contrada.matching.store.level import EMPTY, NEAR_KINDS, Level, Slot, Tree, renumbered
 from contrada.matching.store.levels import LEVEL_COUNT, Store
 from contrada.matching.store.snapshot import Snapshot
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 
 T = TypeVar("T")
-TABLE_FORMAT = Format("contrada.ForwardingTable", 9, "saved table", TableError)
+TABLE_FORMAT = Format("contrada.ForwardingTable", 10, "saved table", TableError)
 CHECKS = RESIDUAL.followed_by(Field("filters", "i4"))  # as saved: the filter of each constraint comes with them
+NEAR_CHECKS = AddressLayout([Field("filters", "i4"), Field("masks", "u1"), Field("distances", "f8")])
 CHECK_PARTS = ("filters", "masks", "offsets")
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, AssertionError)  # what damaged files cause
 
@@ -113,7 +117,8 @@ def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = 
         "reached": saved.level.filters,
         "scalars": _scalars_header(saved.level.scalars),
         "trees": [list(slot) for slot, tree in saved.level.trees.items() if isinstance(tree, PackedTree)],
-        "checks": [list(slot) for slot, part in saved.level.checks.items() if isinstance(part, Residual)],
+        "checks": [list(slot) for slot, part in saved.level.checks.items() if is_related(part)],
+        "near": _near_slots(saved.level),
         "own": _custom_parts(saved.level),
     }
     save_directory(TABLE_FORMAT, directory, _arrays_of(saved), header, replace)
@@ -157,8 +162,11 @@ def _level_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], verify: b
         for name, array in arrays.items():
             if name.endswith(("-xy", "-bounds")):
                 check_coordinates(name, array)
+    near_trees, near_checks = _near_of(header["near"], arrays, numbered)
     custom_trees, custom_checks = _custom_of(header["own"])
-    return Level({**trees, **custom_trees}, {**checks, **custom_checks}, scalars, header["reached"])
+    reached: dict[Slot, Tree] = {**trees, **near_trees, **custom_trees}
+    further: dict[Slot, Residual | CustomResidual] = {**checks, **near_checks, **custom_checks}
+    return Level(reached, further, scalars, header["reached"])
 
 
 def _check_owners(
@@ -205,6 +213,55 @@ def read_header(source: Path) -> dict[str, Any]:
     return read_kind_header(TABLE_FORMAT, source)
 
 
+def is_related(part: Residual | CustomResidual) -> bool:
+    """Return True for residual constraints on relations."""
+    return isinstance(part, Residual) and not isinstance(part, NearResidual)
+
+
+def _near_slots(level: Level) -> list[list[str]]:
+    """Return the slots of distance constraints, those of trees before those of residual constraints."""
+    trees = [[*slot, "tree"] for slot, tree in level.trees.items() if isinstance(tree, NearTree)]
+    return trees + [[*slot, "checks"] for slot, part in level.checks.items() if isinstance(part, NearResidual)]
+
+
+def _near_arrays(level: Level) -> dict[str, NDArray[Any]]:
+    """Return the arrays of distance constraints, numbered as in `_near_slots`; indexes are built when opened."""
+    parts: list[NearTree | NearResidual] = [tree for tree in level.trees.values() if isinstance(tree, NearTree)]
+    parts += [part for part in level.checks.values() if isinstance(part, NearResidual)]
+    arrays: dict[str, NDArray[Any]] = {}
+    for k, part in enumerate(parts):
+        filters = part.rows if isinstance(part, NearTree) else part.filters
+        own = {"filters": filters, "masks": part.masks, "distances": part.distances}
+        column = part.column
+        own |= {"xy": column.xy} if isinstance(column, PointArray) else column.arrays._asdict()
+        arrays |= {f"near{k}-{name}": array for name, array in own.items()}
+    return arrays
+
+
+def _near_of(
+    slots: list[list[str]], arrays: dict[str, NDArray[Any]], numbered: int
+) -> tuple[dict[Slot, NearTree], dict[Slot, NearResidual]]:
+    """Return the distance constraints of a saved table; raise ValueError unless filters are below `numbered`."""
+    trees, checks = dict[Slot, NearTree](), dict[Slot, NearResidual]()
+    for k, (attribute, kind, form) in enumerate(slots):
+        require(kind in NEAR_KINDS and form in ("tree", "checks"), f"distance constraints of unknown kind {kind!r:.60}")
+        filters, masks, distances = (arrays[f"near{k}-{name}"] for name in ("filters", "masks", "distances"))
+        NEAR_CHECKS.check({"filters": filters, "masks": masks, "distances": distances})
+        count = len(filters)
+        require(count > 0 and len(masks) == len(distances) == count, "filters, masks and distances differ in number")
+        check_numbers("filters", filters, 0, numbered)
+        check_numbers("masks", masks, 1, BEYOND_BIT + WITHIN_MASK)
+        require(bool(((distances >= 0) & (distances < np.inf)).all()), "a distance is negative or infinite")
+        column = _column_of(f"near{k}", arrays, kind.removeprefix("near "), count)
+        if form == "tree":
+            require(len(np.unique(filters)) == count, "a filter is reached twice")
+            trees[attribute, kind] = NearTree(column, masks, distances, filters, is_ordered=True)
+        else:
+            require(bool((filters[1:] >= filters[:-1]).all()), "filters are not in ascending order")
+            checks[attribute, kind] = NearConstraints(filters, masks, column, distances).checks()
+    return trees, checks
+
+
 def _slot(pair: list[Any]) -> Slot:
     attribute, kind = pair
     if kind not in ("region", "point"):
@@ -216,7 +273,9 @@ def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     for k, tree in enumerate(tree for tree in saved.level.trees.values() if isinstance(tree, PackedTree)):
         arrays.update({f"tree{k}-{name}": array for name, array in tree_arrays(tree).items()})
-    for k, checks in enumerate(part for part in saved.level.checks.values() if isinstance(part, Residual)):
+    arrays.update(_near_arrays(saved.level))
+    for k, checks in enumerate(part for part in saved.level.checks.values() if is_related(part)):
+        assert isinstance(checks, Residual)
         arrays.update({f"check{k}-{name}": getattr(checks, name) for name in CHECK_PARTS})
         column = checks.column
         own = {"xy": column.xy} if isinstance(column, PointArray) else column.arrays._asdict()
@@ -297,15 +356,20 @@ def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered
     require(bool((filters[1:] >= filters[:-1]).all()), "filters are not in ascending order")
     check_offsets("offsets", offsets, int(filters[-1]) - int(filters[0]) + 1, count)
     require(np.array_equal(np.diff(offsets), np.bincount(filters - filters[0])), "offsets do not fit the filters")
+    return Residual(Constraints(filters, masks, _column_of(prefix, arrays, kind, count)), offsets)
+
+
+def _column_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, count: int) -> RegionArray | PointArray:
+    """Return the regions or points of saved constraints; raise ValueError unless they are sound and `count`."""
     if kind == "point":
         points = arrays[f"{prefix}-xy"]
         CHECKS.check({"xy": points})
         require(len(points) == count, "points and filters differ in number")
-        return Residual(Constraints(filters, masks, PointArray(points)), offsets)
+        return PointArray(points)
     own = {name: arrays[f"{prefix}-{name}"] for name in Arrays._fields}
     CHECKS.check(own)
     check_regions(Arrays(**own), count)
-    return Residual(Constraints(filters, masks, RegionArray(Arrays(**own))), offsets)
+    return RegionArray(Arrays(**own))
 
 
 def _scalars_header(scalars: ScalarIndex | RecordView | None) -> dict[str, Any] | None:

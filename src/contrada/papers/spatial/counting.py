@@ -13,14 +13,16 @@ from contrada import kernels
 from contrada.errors import FilterError
 from contrada.geometry.arrays import frozen, ranges
 from contrada.index.items import boxes_of
+from contrada.index.near import NearTree
 from contrada.index.packed import GATE_VIEW, PackedTree, first_of_equals, reordered
 from contrada.index.raw import RawRecords
 from contrada.index.scalar_packing import Regions, pack_scalars
 from contrada.index.scalars import EVERYWHERE, ScalarIndex, ScalarScratch
 from contrada.kernels.match.tables import COUNTED
 from contrada.matching.answer import Matches
+from contrada.matching.near_constraints import NearConstraints
 from contrada.matching.residual import Constraints, Residual
-from contrada.matching.store.level import NO_SCALARS, Level, Message, Slot, merged
+from contrada.matching.store.level import NO_SCALARS, Level, Message, Slot, Spatial, merged, value_slot
 from contrada.matching.table import ForwardingTable
 from contrada.papers.spatial.counted import Integers, LeafSearch, counted_leaves
 
@@ -66,13 +68,18 @@ class CountingMatcher:
         whose = [self._scalars.owners()]
         constraints, count = [numbers], int(numbers.max(initial=-1)) + 1
         shift = len(leaves.slot) - count  # spatial leaves are numbered after all scalar leaves
-        self._trees: list[tuple[Slot, PackedTree]] = []
+        self._trees: list[tuple[Slot, PackedTree | NearTree]] = []
         for slot in sorted(level.trees.keys() | level.checks.keys()):
-            tree, numbers, holders = _shared(_spatial(level, slot), count, shift)
-            self._trees.append((slot, tree))
+            part = _spatial(level, slot)
+            if isinstance(part, NearConstraints):
+                near, numbers, holders = _apart(part, count, shift)
+                self._trees.append((slot, near))
+            else:
+                tree, numbers, holders = _shared(part, count, shift)
+                self._trees.append((slot, tree))
             constraints.append(numbers)
             whose.append(holders)
-            count += len(tree)
+            count += len(self._trees[-1][1])
         local = np.searchsorted(filters, np.concatenate(whose))
         # A constraint that occurs twice in a filter counts once.
         pairs = np.unique(np.concatenate(constraints) * len(filters) + local)
@@ -137,7 +144,8 @@ class CountingMatcher:
 
     def _regions(self, message: Message) -> Integers:
         """Return the spatial constraints that a message satisfies."""
-        found = [tree.match(message.objects[slot]) for slot, tree in self._trees if slot in message.objects]
+        given = ((message.objects.get(value_slot(slot)), tree) for slot, tree in self._trees)
+        found = [tree.match(value) for value, tree in given if value is not None]
         return frozen(found[0] if len(found) == 1 else merged(found))
 
     def _scratch(self) -> Counters:
@@ -170,17 +178,23 @@ def _without_entries(scalars: Any) -> ScalarIndex:
     return ScalarIndex(scalars.first, scalars.arrays._replace(entries=scalars.arrays.entries[:0]))
 
 
-def _spatial(level: Level, slot: Slot) -> Constraints:
+def _spatial(level: Level, slot: Slot) -> Spatial:
     """Return all constraints of a level at a slot."""
-    parts = []
+    parts: list[Any] = []
     for found in (level.trees.get(slot), level.checks.get(slot)):
-        if isinstance(found, PackedTree | Residual):
-            part = level.part_of(found)
-            assert isinstance(part, Constraints)
-            parts.append(part)
+        if isinstance(found, PackedTree | NearTree | Residual):
+            parts.append(level.part_of(found))
     if not parts:
         raise FilterError(f"the counting matcher does not support constraints of type {slot[1]!r}")
-    return parts[0].joined(parts[1:])
+    whole: Spatial = parts[0].joined(parts[1:])
+    return whole
+
+
+def _apart(part: NearConstraints, first: int, shift: int) -> tuple[NearTree, Integers, Integers]:
+    """Return a tree of distance constraints, and the number and filter of each; equal ones are not shared."""
+    numbers = np.arange(first, first + len(part.filters))
+    tree = NearTree(part.column, part.masks, part.distances, (numbers + shift).astype(np.int32))
+    return tree, numbers, part.filters.astype(np.int64)
 
 
 def _shared(part: Constraints, first: int, shift: int) -> tuple[PackedTree, Integers, Integers]:

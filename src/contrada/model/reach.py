@@ -1,0 +1,139 @@
+"""Operators on distances: whether a value lies within a distance of a region or point, or beyond it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from contrada.arguments import checks_methods
+from contrada.codes import BEYOND_BIT, ENCLOSED_BIT, WITHIN_MASK
+from contrada.errors import FilterError
+from contrada.geometry.immutable import Immutable
+from contrada.model.operators import Column, printed_value
+
+ALL_OUTCOMES = WITHIN_MASK | BEYOND_BIT
+WHOLE = ENCLOSED_BIT  # all of the value lies within the distance of a point: in a circle
+
+
+class Reach(Immutable):
+    """Set of outcomes of a value and a distance from a region or point, as a mask of the bits in codes.py.
+
+    `WithinDistance` and `BeyondDistance` are the two that users write. Distances are finite and at least 0, in the
+    units of the coordinates.
+    """
+
+    __slots__ = ("distance", "mask")
+    distance: float | Column
+    mask: int
+
+    def __init__(self, distance: Any, mask: int) -> None:
+        object.__setattr__(self, "distance", checked_distance(distance))
+        object.__setattr__(self, "mask", mask)
+
+    @property
+    def number(self) -> float:
+        """The distance, which is no column of a template."""
+        assert isinstance(self.distance, float), "a template has no distance yet"
+        return self.distance
+
+    @property
+    def is_within(self) -> bool:
+        """Whether only values near the region or point satisfy the operator."""
+        return not self.mask & BEYOND_BIT
+
+    def __invert__(self) -> Reach:
+        return reach_of(self.distance, ALL_OUTCOMES ^ self.mask)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reach) and (self.mask, self.distance) == (other.mask, other.distance)
+
+    def __hash__(self) -> int:
+        return hash((self.mask, self.distance))
+
+    def __reduce__(self) -> tuple[object, tuple[Any, ...]]:
+        return reach_of, (self.distance, self.mask)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.distance!r})"
+
+
+@checks_methods("__init__")
+class WithinDistance(Reach):
+    """Operator: the value has a point at most `distance` away from the constraint's region or point; exact.
+
+    >>> from contrada import Constraint, Point
+    >>> print(Constraint("area", WithinDistance(500), Point(1, 2)))
+    within_distance(area, POINT (1 2), 500)
+    >>> ~WithinDistance(500)
+    BeyondDistance(500.0)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, distance: float | Column) -> None:
+        super().__init__(distance, WITHIN_MASK)
+
+
+@checks_methods("__init__")
+class BeyondDistance(Reach):
+    """Operator: every point of the value is more than `distance` away from the constraint's region or point; exact.
+
+    >>> from contrada import Constraint, Point
+    >>> print(Constraint("area", BeyondDistance(500), Point(1, 2)))
+    beyond_distance(area, POINT (1 2), 500)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, distance: float | Column) -> None:
+        super().__init__(distance, BEYOND_BIT)
+
+
+def reach_of(distance: Any, mask: int) -> Reach:
+    """Return the operator with these outcomes, of the class that users write if there is one."""
+    if mask == WITHIN_MASK:
+        return WithinDistance(distance)
+    return BeyondDistance(distance) if mask == BEYOND_BIT else Reach(distance, mask)
+
+
+def read_reach(distance: Any, mask: Any) -> Reach:
+    """Return the operator of parts that came from outside; raise FilterError unless they are those of an operator."""
+    if type(mask) is not int or not 0 < mask < ALL_OUTCOMES or isinstance(distance, Column):
+        raise FilterError(f"a distance constraint with the outcomes {mask!r:.60}")
+    return reach_of(distance, mask)
+
+
+def checked_distance(distance: Any) -> float | Column:
+    """Return a distance as a double, or a template's column; raise FilterError unless it is finite and not negative.
+
+    >>> checked_distance(-1)
+    Traceback (most recent call last):
+    contrada.errors.FilterError: distance: need a finite number of at least 0, got -1
+    """
+    if isinstance(distance, Column):
+        return distance
+    if isinstance(distance, bool | np.bool_) or not isinstance(distance, int | float | np.integer | np.floating):
+        raise FilterError(f"distance: need a number, got {type(distance).__name__}")
+    try:
+        made = float(distance)
+    except OverflowError:
+        made = np.inf
+    if not 0 <= made < np.inf:
+        raise FilterError(f"distance: need a finite number of at least 0, got {distance!r:.60}")
+    if isinstance(distance, int) and int(made) != distance:
+        raise FilterError(f"distance: {distance!r:.60} is no double; the nearest is {made!r}")
+    return made + 0.0
+
+
+def printed_reach(name: str, operator: Reach, value: Any) -> str:
+    """Return a constraint on a distance as CQL2 text."""
+    distance = operator.distance
+    if isinstance(distance, float) and distance.is_integer() and distance < 2**53:
+        distance = int(distance)
+    shown = printed_value(distance)
+    if operator.mask in (WHOLE, ALL_OUTCOMES ^ WHOLE):
+        circle = f"CIRCLE({value if isinstance(value, Column) else value.to_wkt()}, {shown})"
+        return f"{'' if operator.mask == WHOLE else 'NOT '}S_WITHIN({name}, {circle})"
+    word = "within_distance" if operator.is_within else "beyond_distance"
+    return f"{word}({name}, {value if isinstance(value, Column) else value.to_wkt()}, {shown})"
