@@ -22,6 +22,8 @@ Few messages and many regions, which are read past the messages (auto chooses th
   contrada match alerts.ndjson parcels.parquet --template 'S_INTERSECTS(area, $geometry)' --plan scan
 A hundred million messages on Spark; matches become a directory of Parquet files:
   contrada match messages/ s.ndjson --spark --master spark://host:7077 --artifacts /shared/tables --output out
+The title and time of each message beside its matches:
+  contrada match messages/ s.ndjson --spark --keep title,sent --output out
 A table larger than a worker's memory, in fifty partitions:
   contrada match messages/ s.ndjson --spark --plan partitioned --partitions 50 --output out
 When vehicles enter and leave depots, instead of every position:
@@ -123,6 +125,11 @@ Partitions = Annotated[
 ]
 
 
+Keep = Annotated[
+    str | None, option(SPARK, "With --spark: attributes of messages as further columns of matches, such as title,sent.")
+]
+
+
 def match(
     messages: Annotated[Path, argument("File, directory of files, or - for standard input.")],
     subscriptions: Annotated[Path, argument("Rows of key, subscriber and filter; with --template, any rows.")],
@@ -154,6 +161,7 @@ def match(
     artifacts: Artifacts = None,
     plan: PlanOption = MatchingPlan.auto,
     partitions: Partitions = None,
+    keep: Keep = None,
     track: options.Track = None,
     on: options.On = None,
     time: options.EventTime = None,
@@ -168,7 +176,7 @@ def match(
         raise typer.BadParameter("messages and subscriptions cannot both come from standard input")
     if template is None and (key or subscriber or subscriptions_crs):
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs need --template")
-    check_spark(spark, [master, artifacts, partitions], plan, partitions)
+    check_spark(spark, [master, artifacts, partitions, keep], plan, partitions)
     file, uri = output_of(output, spark)
     check_paths([messages, subscriptions, zones], [file, reject])
     asked = {"on": on, "exit_buffer": exit_buffer, "exit_after": exit_after, "first": first.value}
@@ -180,7 +188,7 @@ def match(
     around_rows = None if buffer_of is Buffered.messages else buffer
     asking = Asking(subscriptions, subscriptions_format, template, {**of_rows, "buffer": around_rows})
     rest = (reject, strict, quiet, threads, explain, limit, csv_safe, plan.value, tracking)
-    work = MatchPlan(messages, reading, asking, file, format, by.value, *rest, uri)
+    work = MatchPlan(messages, reading, asking, file, format, by.value, *rest, uri, tuple(names_in(keep)))
     raise typer.Exit(run_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
 
 
@@ -225,7 +233,9 @@ def check_spark(spark: bool, options: list[str | int | None], plan: MatchingPlan
     """Raise BadParameter for options that need --spark, and for partitions with a plan that has none."""
     is_shared = plan in (MatchingPlan.broadcast, MatchingPlan.partitioned)
     if not spark and (any(options) or is_shared):
-        raise typer.BadParameter("--master, --artifacts, --plan broadcast or partitioned and --partitions need --spark")
+        raise typer.BadParameter(
+            "--master, --artifacts, --plan broadcast or partitioned, --partitions and --keep need --spark"
+        )
     if partitions and plan in (MatchingPlan.broadcast, MatchingPlan.scan):
         raise typer.BadParameter("--partitions needs --plan partitioned, table or auto")
 
@@ -250,6 +260,7 @@ class MatchPlan:
     plan: str = "auto"
     tracking: Tracking | None = None
     uri: str | None = None  # an output of Spark in another store
+    keep: tuple[str, ...] = ()
 
     @property
     def place(self) -> Path | str | None:

@@ -79,6 +79,9 @@ def stream(
     jars: Annotated[
         str | None, option(RUNNING, "Jars of the Kafka connector, comma-separated; default: Maven fetches them.")
     ] = None,
+    keep: Annotated[
+        str | None, option(WRITE, "Attributes of messages as further columns of matches, such as title,sent.")
+    ] = None,
 ) -> None:
     """Match a stream; the docstring of this module is the help page."""
     if format not in ("ndjson", "parquet"):
@@ -96,6 +99,6 @@ def stream(
     trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
     work = StreamPlan(
         messages, asking, checkpoint, output, changes, id, format, tuple(names_in(times)), files, records, servers,
-        by.value, trigger, compact_after, metrics, quiet, master, jars, wanted, partitions,
+        by.value, trigger, compact_after, metrics, quiet, master, jars, wanted, partitions, tuple(names_in(keep)),
     )  # fmt: skip
     raise typer.Exit(run(work))

@@ -21,6 +21,8 @@ from contrada.matching.answer import By
 from contrada.matching.store.storage import SavedNames
 from contrada.pipeline.artifact_cache import opened
 from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.kept import ID as ID
+from contrada.pipeline.kept import KEPT, KeptColumns, first_by_key
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.systems import NO_SYSTEMS, Systems, named_columns
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Further = Mapping[str, str]  # Arrow types of further columns, by name
-ID = "message_id"
 NOTHING_FURTHER: Further = MappingProxyType({})
 # An answer may be as large as the table, so a batch is matched in slices. The first slice has FIRST_SLICE messages;
 # later slices are sized for answers of about ANSWER_ROWS rows.
@@ -104,18 +105,26 @@ class Slices:
 
 
 def match_batches(
-    batches: Iterator[Any], artifact: Artifact, names: tuple[str, ...], by: By, systems: Systems = NO_SYSTEMS
+    batches: Iterator[Any],
+    artifact: Artifact,
+    names: tuple[str, ...],
+    by: By,
+    systems: Systems = NO_SYSTEMS,
+    kept: Any = None,
 ) -> Iterator[Any]:
-    """Match batches of an id and attributes (`names`, in `systems`); yield batches of matches and rejections."""
+    """Match batches of an id and attributes (`names`, in `systems`); yield batches of matches and rejections.
+
+    `kept` is the Arrow type of the columns of subscriptions that matches carry.
+    """
     writer: AnswerWriter | None = None
     slices = Slices()
     for batch in batches:
         if writer is None:
             ready = opened(artifact)
-            writer = AnswerWriter(name_types(artifact), by, names=ready.names)
+            writer = AnswerWriter(name_types(artifact), by, names=ready.names, kept=kept, kept_columns=ready.kept(kept))
         messages = named_columns(batch, names, systems, 1)
-        for start, answer in slices.match(ready.table, messages, by):
-            ids = batch.column(0).slice(start, answer.asked)
+        for start, answer in slices.match(ready.table, messages, writer.matched_by):
+            ids, answer = batch.column(0).slice(start, answer.asked), writer.one_each(answer)
             yield from writer.matches(ids, answer)
             yield from writer.rejections(ids, answer.rejected)
     freeze_live_objects()
@@ -126,20 +135,33 @@ def name_types(artifact: Artifact | PartitionedArtifact) -> tuple[str, str]:
     return artifact.key_type, artifact.subscriber_type
 
 
-def answer_schema(ids: StructType, types: tuple[str, str], by: By, further: Further = NOTHING_FURTHER) -> StructType:
+def answer_schema(
+    ids: StructType,
+    types: tuple[str, str],
+    by: By,
+    further: Further = NOTHING_FURTHER,
+    kept: StructType | None = None,
+) -> StructType:
     """Return the Spark schema of what an `AnswerWriter` with these arguments writes; `ids` has the field of ids."""
     from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import ArrayType, StructField, StructType
 
-    fields = from_arrow_schema(pa.schema(_fields(types, by, further)))
-    return StructType([*ids.fields, *fields.fields])
+    found, *others = from_arrow_schema(pa.schema(_fields(types, by, further, pa.struct([]) if kept else None))).fields
+    if kept is not None:
+        assert isinstance(found.dataType, ArrayType)
+        assert isinstance(found.dataType.elementType, StructType)
+        own = [*found.dataType.elementType.fields[:-1], StructField(KEPT, kept)]
+        found = StructField(found.name, ArrayType(StructType(own)))
+    return StructType([*ids.fields, found, *others])
 
 
-def _fields(types: tuple[str, str], by: By, further: Further) -> dict[str, Any]:
-    """Return the Arrow types of all columns of answers except the id."""
+def _fields(types: tuple[str, str], by: By, further: Further, kept: Any = None) -> dict[str, Any]:
+    """Return the Arrow types of all columns of answers except the id; `kept` is that of the kept columns."""
     names = [("subscriber", arrow_type(types[1])), ("key", arrow_type(types[0]))]
+    # With kept columns the key is there also by subscriber: it tells which of several matches they are of.
+    own = names[:1] if by == "subscriber" and kept is None else names
     # A row with a list per message persists in a fraction of the time of a row per match.
-    found = pa.list_(pa.struct(names if by == "subscription" else names[:1]))
+    found = pa.list_(pa.struct(own if kept is None else [*own, (KEPT, kept)]))
     return {"found": found, "reason": pa.string(), **{name: pa.type_for_alias(kind) for name, kind in further.items()}}
 
 
@@ -155,12 +177,29 @@ class AnswerWriter:
     """
 
     def __init__(
-        self, types: tuple[str, str], by: By, further: Further = NOTHING_FURTHER, names: SavedNames | None = None
+        self,
+        types: tuple[str, str],
+        by: By,
+        further: Further = NOTHING_FURTHER,
+        names: SavedNames | None = None,
+        kept: Any = None,
+        kept_columns: KeptColumns | None = None,
     ) -> None:
-        self._columns = _fields(types, by, further)
+        self._columns = _fields(types, by, further, kept)
+        self._kept = kept_columns
+        self._is_one_each = by == "subscriber" and kept is not None
+        self.matched_by: By = "subscription" if self._is_one_each else by  # how the table is asked
         if names is not None:
             self._keys, self._subscribers = map(_one_type, names[:2])
-            self._owners = names.owners if by == "subscription" else None
+            self._owners = names.owners if self.matched_by == "subscription" else None
+
+    def one_each(self, answer: SliceAnswer) -> SliceAnswer:
+        """Return an answer with one match per message and subscriber, that with the least key, if asked for."""
+        if not self._is_one_each or self._owners is None:
+            return answer
+        keys = self._keys.take(pa.array(answer.rows))
+        first = np.sort(first_by_key(answer.messages, self._owners[answer.rows], keys))
+        return answer._replace(messages=answer.messages[first], rows=answer.rows[first])
 
     def rows(self, ids: Any, **given: Any) -> Any:
         """Return a record batch with a row per id; a column that is not given is null."""
@@ -206,6 +245,8 @@ class AnswerWriter:
         fields = list(self._columns["found"].value_type)
         chosen = zip((self._subscribers, self._keys), (whose, rows), fields, strict=False)
         columns = [names.take(pa.array(some)).cast(field.type) for names, some, field in chosen]
+        if self._kept is not None:
+            columns.append(self._kept.take(rows))
         return pa.StructArray.from_arrays(columns, fields=fields)
 
 

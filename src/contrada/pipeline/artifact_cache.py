@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import resource
@@ -20,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from filelock import FileLock
 from pyarrow import ArrowException
@@ -32,7 +31,8 @@ from contrada.errors import TableError
 from contrada.matching import ForwardingTable
 from contrada.matching.store.storage import SavedNames, saved_names
 from contrada.pipeline import manifests
-from contrada.pipeline.artifacts import Artifact
+from contrada.pipeline.artifacts import Artifact, content_digest
+from contrada.pipeline.kept import FILE, KeptColumns
 from contrada.pipeline.storage import store_of
 
 MAX_OPEN_TABLES = 4  # tables that a worker keeps open between jobs
@@ -66,6 +66,12 @@ class OpenTable(NamedTuple):
     names: SavedNames
     use: Use
     bytes: int
+    place: Path
+
+    def kept(self, kind: Any) -> KeptColumns | None:
+        """Return the columns of subscriptions that matches carry, of an Arrow type; None if it is None."""
+        rows = len(self.names.keys)
+        return KeptColumns.read(self.place, kind, rows) if kind is not None and rows else None
 
 
 _OPEN: OrderedDict[str, OpenTable] = OrderedDict()
@@ -123,7 +129,7 @@ def open_copy(artifact: Artifact, root: Path) -> OpenTable:
                 remove_unused(root)
             os.utime(use.file)
             # No second verification: _is_good and _fetch have checked the checksums.
-            return OpenTable(ForwardingTable.open(copy, verify=False), saved_names(copy), use, artifact.bytes)
+            return OpenTable(ForwardingTable.open(copy, verify=False), saved_names(copy), use, artifact.bytes, copy)
     except BaseException as error:
         use.close()
         if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
@@ -202,8 +208,9 @@ def _is_good(copy: Path, digest: str) -> bool:
 
 def _verify(copy: Path, digest: str) -> None:
     """Check that a copy's header matches its digest and that its files match the checksums in the header."""
-    if hashlib.sha256((copy / "header.json").read_bytes()).hexdigest() != digest:
-        raise TableError(f"{copy}: header.json is damaged: the checksum does not match")
+    if content_digest(copy) != digest:
+        what = "header.json or " + FILE if (copy / FILE).exists() else "header.json"
+        raise TableError(f"{copy}: {what} is damaged: the checksum does not match")
     ForwardingTable.verify(copy)
 
 

@@ -22,8 +22,8 @@ from pyarrow.fs import FileType, LocalFileSystem, copy_files
 from contrada.errors import TableError
 from contrada.matching import ForwardingTable
 from contrada.matching.census import kinds_by_attribute
-from contrada.matching.store.storage import read_header
-from contrada.pipeline import manifests
+from contrada.matching.store.storage import read_header, saved_names
+from contrada.pipeline import kept, manifests
 from contrada.pipeline.storage import WITHOUT_RENAME, Storage, store_of
 
 ABOUT, HEADER = "artifact.json", "header.json"
@@ -42,6 +42,7 @@ FIELDS = {
     "files": manifests.list_of(manifests.plain_name),
     "is_spatial_only": manifests.boolean,
     "kinds": manifests.map_of(manifests.list_of(manifests.text)),
+    "kept": manifests.text,
 }
 
 
@@ -60,6 +61,7 @@ class Artifact(NamedTuple):
     files: tuple[str, ...]
     is_spatial_only: bool = False  # every filter is a single constraint, on a region or a point
     kinds: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - kinds of values by attribute; never modified
+    kept: str = ""  # Spark's schema of the columns that matches may carry, as JSON
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Artifact:
@@ -69,7 +71,7 @@ class Artifact(NamedTuple):
     @classmethod
     def of(cls, about: Any) -> Artifact:
         """Build an artifact from the fields of its JSON; a field of a wrong type or range is a TableError."""
-        made = cls(**manifests.fields(about, FIELDS, frozenset({"is_spatial_only", "kinds"})))
+        made = cls(**manifests.fields(about, FIELDS, frozenset({"is_spatial_only", "kinds", "kept"})))
         if HEADER not in made.files or len(set(made.files)) < len(made.files):
             raise TableError(f"files: need {HEADER} and no duplicates, got {', '.join(made.files)[:100]!r}")
         return made
@@ -78,6 +80,8 @@ class Artifact(NamedTuple):
         """Return the content of `artifact.json`."""
         own = self._asdict()
         del own["path"]  # the same store may have several paths
+        if not self.kept:
+            del own["kept"]  # earlier versions know no such field
         return json.dumps(own, indent=1)
 
 
@@ -98,11 +102,12 @@ def publish(
     *,
     key_type: str | None = None,
     subscriber_type: str | None = None,
+    keeping: tuple[kept.KeptRows, str] | None = None,
 ) -> Artifact:
     """Save a table as an artifact, unless an artifact with the same content exists, which then counts as used now.
 
     Keys and subscribers are bigint in Spark if all of them are integers, else string; `key_type` and `subscriber_type`
-    override this.
+    override this. `keeping` holds the columns that matches may carry, and their schema.
 
     >>> import contrada, tempfile
     >>> table = contrada.ForwardingTable()
@@ -118,7 +123,11 @@ def publish(
     with tempfile.TemporaryDirectory(prefix=".new-", dir=root if is_local else None) as temporary:
         made = Path(temporary) / "table"
         table.save(made)
+        if keeping is not None:
+            keeping[0].write(made, saved_names(made).keys)
         artifact = _described(made, os.fspath(artifacts), key_type, subscriber_type)
+        if keeping is not None:
+            artifact = artifact._replace(kept=keeping[1])
         target = f"{root}/{artifact.digest}"
         place = Storage(artifacts)
         there = place.read(f"{artifact.digest}/{ABOUT}")
@@ -132,7 +141,7 @@ def publish(
 
 def _described(made: Path, artifacts: str, key_type: str | None, subscriber_type: str | None) -> Artifact:
     header = read_header(made)
-    digest = hashlib.sha256((made / "header.json").read_bytes()).hexdigest()
+    digest = content_digest(made)
     asked = {*header["crs"], *(place[0] for place in header["places"]["places"])}
     files = sorted(path.name for path in made.iterdir())
     kinds = kinds_by_attribute(header["places"]["places"], [*header["trees"], *header["checks"]], header["crs"])
@@ -151,6 +160,15 @@ def _described(made: Path, artifacts: str, key_type: str | None, subscriber_type
         header["scalars"] is None and not header["checks"] and not header["own"],
         {attribute: tuple(some) for attribute, some in kinds.items()},
     )
+
+
+def content_digest(directory: Path) -> str:
+    """Return the digest that names a saved table: of its header, which has checksums, and of its kept columns."""
+    content = hashlib.sha256((directory / HEADER).read_bytes())
+    if (directory / kept.FILE).exists():
+        with (directory / kept.FILE).open("rb") as file:
+            content.update(hashlib.file_digest(file, "sha256").digest())
+    return content.hexdigest()
 
 
 def _exists(store: Any, path: str) -> bool:

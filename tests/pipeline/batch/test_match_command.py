@@ -80,6 +80,23 @@ def test_same_rows_and_rejections(run, files, messages, by, plan):
     assert all(line in found.stderr for line in counted), found.stderr
 
 
+@pytest.mark.parametrize(
+    ("messages", "plan"), [("messages", ()), slow("messages", PARTITIONED), slow("messages.parquet", ())]
+)
+def test_kept_attributes_are_columns_of_matches(run, files, messages, plan):
+    asked = [files / messages, files / "subscriptions.ndjson", "--spark", *plan]
+    run(*asked, "--output", files / "out", "--keep", "name, level", code=0)
+    table = pq.read_table(files / "out")
+    assert table.column_names == ["message", "name", "level", "subscriber", "key"]
+    by_message = {row["message"]: (row["name"], row["level"]) for row in table.to_pylist()}
+    level = str if messages == "messages" else int
+    assert by_message["a"] == ("blue", level(4))
+    assert len(by_message) > 1
+    refused = run(*asked, "--output", files / "other", "--keep", "key", code=2)
+    assert "'key' is a column of matches" in refused.stderr
+    assert "--spark" in run(*asked[:2], "--keep", "name", code=2).stderr
+
+
 @pytest.mark.parametrize("plan", [(), slow(PARTITIONED)])
 def test_lines_and_templates(run, files, plan):
     places = files / "places.geojson"

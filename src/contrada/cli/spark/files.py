@@ -18,6 +18,7 @@ from contrada.pipeline.answers import AnswerWriter, SliceAnswer, name_types
 from contrada.pipeline.artifact_cache import opened, opened_part
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batch.census import asked_census
+from contrada.pipeline.kept import ids_of, text_ids
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.routing import destinations
 
@@ -29,17 +30,23 @@ FURTHER = {
 }  # fmt: skip
 
 
-def read_files(batches: Iterator[Any], reading: MessageOptions, table: Table, by: By, several: bool) -> Iterator[Any]:
-    """Read and match the files that batches name, as `contrada match` does, in a worker."""
+def read_files(
+    batches: Iterator[Any], reading: MessageOptions, table: Table, by: By, several: bool, keep: tuple[str, ...] = ()
+) -> Iterator[Any]:
+    """Read and match the files that batches name, as `contrada match` does, in a worker.
+
+    The attributes `keep` travel with the ids, as text.
+    """
     for batch in batches:
         for path in batch.column(0).to_pylist():
-            yield from _FileMatch(table, by, several).run(Path(path), reading)
+            yield from _FileMatch(table, by, several, keep).run(Path(path), reading)
 
 
 class _FileMatch:
     """Matches one file; the results are returned when the file ends."""
 
-    def __init__(self, table: Table, by: By, several: bool) -> None:
+    def __init__(self, table: Table, by: By, several: bool, keep: tuple[str, ...]) -> None:
+        self._keep, self._id_type = keep, text_ids(keep)
         self._matched = _Parts(table, by) if isinstance(table, PartitionedArtifact) else _Whole(table, by)
         self._writer = AnswerWriter(name_types(table), by, FURTHER)
         self._several, self._census = several, asked_census(table)
@@ -52,16 +59,17 @@ class _FileMatch:
         Intake(reading, self._take, self._rejected.append, several=self._several).run(path)
         yield from self._parts
         bad = dict(zip(Rejected._fields, map(list, zip(*self._rejected, strict=True)), strict=False))
-        yield self._writer.rows(pa.nulls(len(self._rejected), pa.string()), **bad)
+        yield self._writer.rows(pa.nulls(len(self._rejected), self._id_type), **bad)
         counts = dict(zip(("read", "matched"), self._counts.reshape(2, 1), strict=True))
-        yield self._writer.rows(pa.nulls(1, pa.string()), census=[self._census.to_json()], **counts)
+        yield self._writer.rows(pa.nulls(1, self._id_type), census=[self._census.to_json()], **counts)
 
     def _take(self, batch: MessageBatch) -> None:
         found = self._matched.match(batch)
         self._census.add(batch.messages)
         for row, reason in found.rejected.items():
             self._rejected.append(Rejected(*batch.places[row], reason, batch.raw(row)))
-        ids = pa.array(list(map(str, batch.ids)), pa.string())
+        messages = batch.messages if isinstance(batch.messages, list) or not self._keep else batch.messages.to_pylist()
+        ids = ids_of(list(map(str, batch.ids)), messages, self._keep)
         self._parts += self._writer.lists(ids, found.owners, found.names)
         self._counts += len(ids) - len(found.rejected), len(np.unique(found.owners))
 

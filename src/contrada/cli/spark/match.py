@@ -18,7 +18,7 @@ import pyarrow as pa
 import typer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from contrada.amounts import byte_size, counted
 from contrada.cli.match import MatchCounts, MatchPlan, concluded, subscribed
@@ -35,11 +35,13 @@ from contrada.formats.records import IDENTIFIERS, SUFFIXES, Rejected, files_of
 from contrada.formats.tables.row_files import row_text
 from contrada.matching import ForwardingTable
 from contrada.matching.census import Census
+from contrada.pipeline import kept
 from contrada.pipeline.answers import ID, answer_schema, name_types
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.batch.census import asked_census
 from contrada.pipeline.batch.compiling import Plan
 from contrada.pipeline.batch.matching import Matched, match
+from contrada.pipeline.kept import checked_names, text_ids, unfolded
 from contrada.pipeline.outputs import UNMARKED, complete_output, output_place
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.sizing import table_limits
@@ -94,6 +96,7 @@ class SparkRun:
         """Match and write the matches; return the counts, and the plan with its reason."""
         plan, trouble, counts = self._plan, "", MatchCounts()
         frame = _parquet_messages(spark, plan, self._files) if self._is_parquet else None
+        checked_names("--keep", plan.keep, plan.keep if frame is None else frame.columns, ["message"])
         if self._subscriptions is None:
             assert frame is not None
             found = scan_rows(spark, plan, frame, partial(self._rejections.add, what="subscription"))
@@ -140,8 +143,8 @@ def _message_files(plan: MatchPlan) -> list[str]:
 def _write(plan: MatchPlan, answers: FileAnswers, format: str, rejections: Rejections, counts: MatchCounts) -> None:
     """Write the matches, add the rejected messages, and count."""
     matches, rejected, totals, persisted = answers
-    names = [f.col(name).cast("string") for name in matches.columns if name != ID]
-    written = matches.select(f.col(ID).alias("message"), *names)
+    names = [f.col(name).cast("string") for name in kept.NAMES if name in matches.columns]
+    written = matches.select(f.col(ID).alias("message"), *(f.col(quoted(name)) for name in plan.keep), *names)
     writer = written.write.mode("errorifexists").options(**UNMARKED)
     writer.format(format).save(str(plan.place))
     for row in rejected.toLocalIterator():
@@ -176,7 +179,7 @@ def _parquet_messages(spark: SparkSession, plan: MatchPlan, files: list[str]) ->
 
 
 def _of_parquet(messages: DataFrame, plan: MatchPlan, artifact: Table) -> FileAnswers:
-    return _answers_of(match(messages, artifact, by=plan.by))
+    return _answers_of(match(messages, artifact, by=plan.by, keep=plan.keep))
 
 
 def _answers_of(found: Matched) -> FileAnswers:
@@ -184,8 +187,8 @@ def _answers_of(found: Matched) -> FileAnswers:
     matches = found.matches.withColumn(ID, f.col("message_id.message")).persist()  # distinct ones are found once
     place_of = "message_id.source", f.lit("row"), "message_id.number"
     rejected = found.rejected.select(*place_of, "reason", f.lit(""), f.lit(False))
-    census = found.census()
-    bad, good = (f.count_distinct(f.when(f.col("reason").isNotNull() == is_bad, f.col(ID))) for is_bad in (True, False))
+    census, id = found.census(), f.col(f"{ID}.{ID}" if found.keep else ID)
+    bad, good = (f.count_distinct(f.when(f.col("reason").isNotNull() == is_bad, id)) for is_bad in (True, False))
     totals = found.answers.select(f.lit(census.messages) - bad, good, f.array(f.lit(census.to_json())))
     return matches, rejected, totals, matches
 
@@ -205,10 +208,12 @@ def _identifier(frame: DataFrame, named: str | None, several: bool, row: Column)
 def _of_files(spark: SparkSession, plan: MatchPlan, artifact: Table, files: list[str]) -> FileAnswers:
     """Match files of any format, one task per file."""
     rows = spark.createDataFrame([(path,) for path in files], "path string").repartition(len(files))
-    read = partial(read_files, reading=plan.reading, table=artifact, by=plan.by, several=len(files) > 1)
-    schema = answer_schema(StructType().add(ID, "string"), name_types(artifact), plan.by, FURTHER)
+    read = partial(read_files, reading=plan.reading, table=artifact, by=plan.by, several=len(files) > 1, keep=plan.keep)
+    ids = from_arrow_schema(pa.schema({ID: text_ids(plan.keep)}))
+    schema = answer_schema(ids, name_types(artifact), plan.by, FURTHER)
     answers = rows.mapInArrow(read, schema).persist()
-    matches = answers.where("found IS NOT NULL").select(ID, f.inline("found"))
+    found = answers.where("found IS NOT NULL").select(ID, f.inline("found"))
+    matches = unfolded(found, plan.keep, (), found.columns[1:])
     rejected = answers.where("reason IS NOT NULL").select(*Rejected._fields)
     totals = answers.select(f.sum("read"), f.sum("matched"), f.collect_list("census"))
     return matches, rejected, totals, answers

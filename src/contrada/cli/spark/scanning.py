@@ -23,6 +23,7 @@ from contrada.matching.near_rows import can_prune
 from contrada.pipeline.batch.matching import Matched
 from contrada.pipeline.batch.parquet_shares import STORED_TYPES
 from contrada.pipeline.batch.scan import MIN_ROWS, ScannedSubscriptions, scan
+from contrada.pipeline.kept import Carried
 from contrada.spark_names import quoted
 
 
@@ -56,7 +57,7 @@ def scan_rows(spark: SparkSession, plan: MatchPlan, messages: DataFrame, reject:
         return "columns of the subscriptions are read by the table only"
     rows = _named(spark.read.parquet(path), asking)
     try:
-        found = scan(messages, rows, template, plan.plan, plan.by)
+        found = scan(messages, rows, template, plan.plan, plan.by, Carried.of(messages, plan.keep))
     except ContradaError as error:
         return str(error)  # a table tells all errors
     if isinstance(found, str):
@@ -71,7 +72,7 @@ def scan_rows(spark: SparkSession, plan: MatchPlan, messages: DataFrame, reject:
             note(item)
         if not known.count:
             raise no_subscription(asking, note.first)
-    return Matched(found.answers, plan.by, "scan", None, known, found.why, messages=messages, scan=found)
+    return Matched(found.answers, plan.by, "scan", None, known, found.why, None, messages, found, plan.keep)
 
 
 def _are_plain(path: str, columns: Collection[str], names: Collection[str]) -> bool:

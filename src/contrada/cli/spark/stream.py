@@ -60,6 +60,7 @@ class StreamPlan(NamedTuple):
     jars: str | None
     plan: Plan = "auto"
     partitions: int | None = None
+    keep: tuple[str, ...] = ()
 
 
 def run(plan: StreamPlan) -> int:
@@ -80,7 +81,7 @@ def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
         first = None if plan.asking is None or is_begun else _first_table(spark, plan, plan.asking)
         stream = match_stream(
             frame, first, plan.changes, sink=_sink(plan), checkpoint=plan.checkpoint, by=plan.by, decoding=decoding,
-            trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show, plan=plan.plan,
+            trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show, plan=plan.plan, keep=plan.keep,
         )  # fmt: skip
         interruption.is_patient = True
         while not stream.wait(POLL_SECONDS):

@@ -7,12 +7,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.matching.building import TableBuilder
+from contrada.matching.building import RejectedRow, TableBuilder
 from contrada.pipeline.artifacts import publish
 from contrada.pipeline.batch.simplified_batches import Job
+from contrada.pipeline.kept import KEPT, KeptRows
 from contrada.pipeline.storage import Storage, store_of
 from contrada.pipeline.systems import named_columns
 
@@ -21,15 +23,30 @@ READ_ROWS = 1 << 14
 REJECTED = pa.schema({"row": pa.int64(), "key": pa.string(), "reason": pa.string()})
 
 
-def build_batches(batches: Iterator[Any], job: Job, place: str) -> Iterator[Any]:
-    """Build one table of all batches and publish it, in one task; yield one row with the artifact as JSON."""
-    builder = TableBuilder(job.template)
-    found = (builder.add(named_columns(chunk, job.names, job.systems)) for chunk in chunks(batches))
+def build_batches(batches: Iterator[Any], job: Job, place: str, keeping: str = "") -> Iterator[Any]:
+    """Build one table of all batches and publish it, in one task; yield one row with the artifact as JSON.
+
+    `keeping` is the schema of the columns that matches may carry, which the batches have as `kept`.
+    """
+    builder, kept = TableBuilder(job.template), KeptRows()
+    found = (_added(chunk, builder, job, kept if keeping else None) for chunk in chunks(batches))
     bad = (pa.RecordBatch.from_pylist([item._asdict() for item in items], REJECTED) for items in found)
     rejected = put_rejected(bad, place)
-    artifact = publish(builder.table, place, key_type=job.types[0], subscriber_type=job.types[1])
+    own = (kept, keeping) if keeping else None
+    artifact = publish(builder.table, place, key_type=job.types[0], subscriber_type=job.types[1], keeping=own)
     about = json.dumps({"artifact": artifact._asdict(), "rejected": rejected})
     yield pa.record_batch([pa.array([about])], ["about"])
+
+
+def _added(chunk: Any, builder: TableBuilder, job: Job, kept: KeptRows | None) -> list[RejectedRow]:
+    """Add the rows of a chunk to a table, and what is kept of them; return the bad ones."""
+    first, rows = builder.rows, named_columns(chunk, job.names, job.systems)
+    found = builder.add(rows)
+    if kept is not None:
+        numbers = pa.array(np.arange(first, builder.rows))
+        keys = rows.column("key") if "key" in job.names else numbers
+        kept.add(keys, chunk.column(KEPT), {item.row - first for item in found})
+    return found
 
 
 def chunks(batches: Iterator[Any], most_rows: int = CHUNK_ROWS, most_bytes: int = CHUNK_BYTES) -> Iterator[Any]:

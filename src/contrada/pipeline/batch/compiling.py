@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from contrada.model import Predicate
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batch.building import build_batches, read_rejected
 from contrada.pipeline.batch.numbering import Rows, sent_rows
+from contrada.pipeline.kept import KEPT, check_sendable, checked_names
 from contrada.pipeline.manifests import NAME_TYPES
 from contrada.pipeline.partitioned.partitioning import compile_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
@@ -63,6 +65,7 @@ def compile(
     plan: Plan = "auto",
     partitions: int | None = None,
     messages: DataFrame | None = None,
+    keep_subscription: Sequence[str] = (),
 ) -> Compiled:
     """Compile rows of `key, subscriber, filter`, or of the columns of a `template`, into an artifact.
 
@@ -70,7 +73,7 @@ def compile(
     rows are set aside and the rest compile. The plan "broadcast" builds one table in one task, which must fit into a
     worker's memory; "partitioned" puts every filter into one of about `partitions` tables; "auto" decides by the size
     of the rows. No row passes through the driver. Partitions are balanced by `messages`, too, a sample of those
-    expected.
+    expected. Matches may carry the columns `keep_subscription` of the rows.
     """
     predicate = None if template is None else asked_predicate(template)
     session = subscriptions.sparkSession
@@ -79,7 +82,7 @@ def compile(
     if partitions is not None and (isinstance(partitions, bool) or not 0 < partitions < 1 << 16):
         raise ContradaError(f"partitions: need a number from 1 to 65535, got {partitions!r:.60}")
     place = artifacts_place(session, artifacts)
-    rows = subscription_rows(subscriptions, predicate)
+    rows = subscription_rows(subscriptions, predicate, keep_subscription)
     chosen, count, why = _planned(rows, plan, partitions)
     if chosen == "partitioned":
         made, rejected = compile_partitions(rows, place, count, messages)
@@ -108,7 +111,8 @@ def _built(rows: Rows, place: str) -> dict[str, Any]:
     """Build the whole table in one task; return the artifact and the address of the rejected rows."""
     # A coalesced task may start with a nearby partition, so rows are sorted by number.
     ordered = sent_rows(rows).coalesce(1).sortWithinPartitions("row")
-    built = partial(build_batches, job=rows.job(), place=place)
+    keeping = ordered.select(f"{KEPT}.*").schema.json() if rows.keep else ""
+    built = partial(build_batches, job=rows.job(), place=place, keeping=keeping)
     try:
         found = ordered.mapInArrow(built, "about string").collect()
     except PySparkException as error:
@@ -121,8 +125,10 @@ def _built(rows: Rows, place: str) -> dict[str, Any]:
     return about
 
 
-def subscription_rows(subscriptions: DataFrame, template: Predicate | None) -> Rows:
+def subscription_rows(subscriptions: DataFrame, template: Predicate | None, keep: Sequence[str] = ()) -> Rows:
     """Return rows of subscriptions with the required columns, by name, and the Spark types of keys and subscribers."""
+    checked_names("keep_subscription", keep, subscriptions.columns)
+    check_sendable("keep_subscription", subscriptions, keep)
     wanted = [*(["filter"] if template is None else template_columns(template)), *NAMES]
     types = _name_types(subscriptions, wanted)
     columns = attribute_columns(subscriptions, wanted)
@@ -130,7 +136,7 @@ def subscription_rows(subscriptions: DataFrame, template: Predicate | None) -> R
         if name not in columns and name not in NAMES:
             who = "subscriptions without a template need" if template is None else "the template needs"
             raise FilterError(f"{who} column {name!r}; columns: {', '.join(subscriptions.columns)}")
-    return Rows(subscriptions, columns, types, template)
+    return Rows(subscriptions, columns, types, template, tuple(keep))
 
 
 def _name_types(subscriptions: DataFrame, wanted: list[str]) -> tuple[str, str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import inline
+from pyspark.sql import functions as f
 
 from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, FormatError
@@ -20,6 +21,7 @@ from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batch.census import asked_census, count_messages
 from contrada.pipeline.batch.compiling import Compiled, compile
 from contrada.pipeline.batch.scan import MessageScan, ScannedSubscriptions, scan
+from contrada.pipeline.kept import KEPT, Carried, checked_names, unfolded
 from contrada.pipeline.outputs import begin_output, complete_output, output_place
 from contrada.pipeline.partitioned.matching import Routed, match_partitions
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
@@ -43,24 +45,36 @@ class Matched:
     routed: Routed | None = None  # plan "partitioned": messages with their partitions
     messages: DataFrame | None = None  # as given
     scan: MessageScan | None = None  # plan "scan": answers and reports
+    keep: tuple[str, ...] = ()  # columns of messages that matches carry
+    keep_subscription: tuple[str, ...] = ()  # and of subscriptions
 
     @property
     def matches(self) -> DataFrame:
-        """Return a row of `message_id, subscriber, key` per match; without `key` if matched by subscriber."""
+        """Return a row of `message_id, subscriber, key` per match; without `key` if matched by subscriber.
+
+        Columns of `keep` follow the id, those of `keep_subscription` are the last.
+        """
         lists = self.answers.where("reason IS NULL")
+        names = ["subscriber", "key"] if self.by == "subscription" else ["subscriber"]
+        return unfolded(self._distinct(lists, names[-1]), self.keep, self.keep_subscription, names)
+
+    def _distinct(self, lists: DataFrame, name: str) -> DataFrame:
+        """Return a row per match; what several tasks may have found is made distinct by message and `name`."""
         source = self.routed or self.scan
         if source is None or not source.may_repeat:
-            return lists.select(ID, inline("found"))
-        own = lists.where("NOT is_shared").select(ID, inline("found"))
+            return lists.select(ID, f.inline("found"))
+        own = lists.where("NOT is_shared").select(ID, f.inline("found"))
         # Distinct by number, not by id: two messages with one id are two messages.
-        names = ["subscriber", "key"] if self.by == "subscription" else ["subscriber"]
-        shared = lists.where("is_shared").select("number", ID, inline("found"))
-        return own.union(shared.dropDuplicates(["number", *names[-1:]]).select(ID, *names))
+        shared = lists.where("is_shared").select("number", ID, f.inline("found"))
+        if name == "subscriber" and self.keep_subscription:
+            one = shared.groupBy("number", name).agg(f.first(ID).alias(ID), f.min_by(f.struct("key", KEPT), "key"))
+            return own.union(one.toDF("number", name, ID, "least").select(ID, name, "least.key", f"least.{KEPT}"))
+        return own.union(shared.dropDuplicates(["number", name]).select(*own.columns))
 
     @property
     def rejected(self) -> DataFrame:
-        """Return a row of `message_id, reason` per bad message."""
-        return self.answers.where("reason IS NOT NULL").select(ID, "reason")
+        """Return a row of `message_id, reason` per bad message, with the columns of `keep` between them."""
+        return unfolded(self.answers.where("reason IS NOT NULL"), self.keep, (), ["reason"])
 
     def census(self) -> Census:
         """Count the messages and their attributes, to find tested attributes that are absent or of another type.
@@ -114,6 +128,8 @@ def match(
     template: Asked | None = None,
     artifacts: str | os.PathLike[str] | None = None,
     partitions: int | None = None,
+    keep: Sequence[str] = (),
+    keep_subscription: Sequence[str] = (),
 ) -> Matched:
     """Match messages (a column `message_id` and one per attribute) against subscriptions.
 
@@ -122,7 +138,49 @@ def match(
     CRS than the subscriptions is rejected; see `with_crs` for the CRS of a column. With partitions, messages are routed
     during this call. The plan "scan" matches during this call and compiles nothing: "auto" chooses it for few messages
     and many rows of a template.
+
+    Matches carry the columns `keep` of their message and `keep_subscription` of their subscription, by row: no join is
+    needed, and ids may repeat. By subscriber the latter come from the matching subscription with the least key.
     """
+    _check(messages, plan, by)
+    checked_names("keep", keep, messages.columns)
+    columns_of = subscriptions.columns if isinstance(subscriptions, DataFrame) else keep_subscription
+    checked_names("keep_subscription", keep_subscription, columns_of, keep)
+    carried = Carried.of(messages, keep)
+    if isinstance(subscriptions, Compiled | Artifact | PartitionedArtifact):
+        compiled, artifact, why = _given(subscriptions, plan, template is not None or partitions is not None)
+        note_use(artifact)
+    else:
+        predicate, trouble = None if template is None else asked_predicate(template), ""
+        if plan == "scan" or (plan == "auto" and partitions is None):
+            found = scan(messages, subscriptions, predicate, plan, by, carried, keep_subscription)
+            if isinstance(found, MessageScan):
+                return Matched(
+                    found.answers, by, "scan", None, found.subscriptions, found.why, None, messages, found,
+                    carried.keep, tuple(keep_subscription),
+                )  # fmt: skip
+            trouble, plan = found, "auto"
+        compiled = compile(
+            subscriptions, artifacts, template=predicate, plan=plan, partitions=partitions, messages=messages,
+            keep_subscription=keep_subscription,
+        )  # fmt: skip
+        artifact, why = compiled.artifact, f"{trouble}; {compiled.why}" if trouble else compiled.why
+    columns = attribute_columns(messages, artifact.attributes)
+    systems, carried = frame_systems(messages, columns), carried.of_artifact(artifact.kept, keep_subscription)
+    kept = carried.keep, carried.keep_subscription
+    if isinstance(artifact, PartitionedArtifact):
+        answers, routed = match_partitions(messages, columns, systems, artifact, by, carried)
+        return Matched(answers, by, "partitioned", artifact, compiled, why, routed, messages, None, *kept)
+    sent = messages.select(carried.id, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
+    matching: Any = partial(
+        match_batches, artifact=artifact, names=tuple(columns), by=by, systems=systems, kept=carried.arrow_type
+    )
+    schema = answer_schema(carried.ids, name_types(artifact), by, kept=carried.kept)
+    answers = sent.mapInArrow(matching, schema).persist()
+    return Matched(answers, by, "broadcast", artifact, compiled, why, None, messages, None, *kept)
+
+
+def _check(messages: DataFrame, plan: str, by: str) -> None:
     if plan not in ("auto", "broadcast", "partitioned", "scan"):
         raise ContradaError(f'plan: need "auto", "broadcast", "partitioned" or "scan", got {plan!r:.60}')
     if by not in ("subscription", "subscriber"):
@@ -131,32 +189,6 @@ def match(
         raise FormatError(f"messages need column {ID!r}; columns: {', '.join(messages.columns)}")
     if messages.isStreaming:
         raise ContradaError("messages are a stream; match needs a table, use match_stream")
-    if isinstance(subscriptions, Compiled | Artifact | PartitionedArtifact):
-        compiled, artifact, why = _given(subscriptions, plan, template is not None or partitions is not None)
-        note_use(artifact)
-    else:
-        predicate, trouble = None if template is None else asked_predicate(template), ""
-        if plan == "scan" or (plan == "auto" and partitions is None):
-            found = scan(messages, subscriptions, predicate, plan, by)
-            if isinstance(found, MessageScan):
-                return Matched(
-                    found.answers, by, "scan", None, found.subscriptions, found.why, messages=messages, scan=found
-                )
-            trouble, plan = found, "auto"
-        compiled = compile(
-            subscriptions, artifacts, template=predicate, plan=plan, partitions=partitions, messages=messages
-        )
-        artifact, why = compiled.artifact, f"{trouble}; {compiled.why}" if trouble else compiled.why
-    columns = attribute_columns(messages, artifact.attributes)
-    systems = frame_systems(messages, columns)
-    if isinstance(artifact, PartitionedArtifact):
-        answers, routed = match_partitions(messages, columns, systems, artifact, by)
-        return Matched(answers, by, "partitioned", artifact, compiled, why, routed, messages)
-    sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
-    matching: Any = partial(match_batches, artifact=artifact, names=tuple(columns), by=by, systems=systems)
-    schema = answer_schema(messages.select(ID).schema, name_types(artifact), by)
-    answers = sent.mapInArrow(matching, schema).persist()
-    return Matched(answers, by, "broadcast", artifact, compiled, why, None, messages)
 
 
 def _given(

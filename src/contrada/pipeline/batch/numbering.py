@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 
 from contrada.model import Predicate
 from contrada.pipeline.batch.simplified_batches import PART_BITS, Job, first_kinds, good_rows
+from contrada.pipeline.kept import KEPT, kept_struct
 from contrada.pipeline.systems import GEOMETRY, frame_systems
 
 
@@ -21,6 +22,7 @@ class Rows(NamedTuple):
     columns: dict[str, Column]
     types: tuple[str, str]
     template: Predicate | None
+    keep: tuple[str, ...] = ()  # columns that matches may carry
 
     def job(self) -> Job:
         """Return how workers read the rows, before anything is known about their values."""
@@ -28,9 +30,11 @@ class Rows(NamedTuple):
 
 
 def sent_rows(rows: Rows) -> DataFrame:
-    """Return the columns, named by position, and Spark's number of each row."""
+    """Return the columns, named by position, Spark's number of each row, and last `kept`, if columns are kept."""
     names = [f"c{k}" for k in range(len(rows.columns))]
-    return rows.frame.select(*rows.columns.values(), f.monotonically_increasing_id()).toDF(*names, "row")
+    kept = [kept_struct(rows.frame, rows.keep)] if rows.keep else []
+    sent = rows.frame.select(*rows.columns.values(), f.monotonically_increasing_id(), *kept)
+    return sent.toDF(*names, "row", *([KEPT] if kept else []))
 
 
 def marked_job(rows: Rows, sent: DataFrame) -> tuple[Job, DataFrame]:
@@ -51,10 +55,11 @@ def geometry_kinds(sent: DataFrame, job: Job) -> dict[str, str]:
     """Return whether each geometry column of a template holds regions or points, as in its first good row."""
     if job.template is None:
         return {}
-    kinds = [field.dataType.typeName() for field in sent.schema.fields[:-1]]
+    kinds = [field.dataType.typeName() for field in sent.schema.fields[: len(job.names)]]
     geometry = {name for name, kind in zip(job.names, kinds, strict=True) if kind in GEOMETRY}
     found: dict[str, str] = {}
-    for rows in (sent.orderBy("row").limit(1), sent):  # the first row is usually good
+    asked = sent.select(*sent.columns[: len(job.names) + 1])
+    for rows in (asked.orderBy("row").limit(1), asked):  # the first row is usually good
         if geometry <= found.keys():
             break
         good = rows.mapInArrow(partial(first_kinds, job=job), "name string, row bigint, kind string")
@@ -64,8 +69,10 @@ def geometry_kinds(sent: DataFrame, job: Job) -> dict[str, str]:
 
 
 def marked_rows(sent: DataFrame, job: Job) -> DataFrame:
-    """Add a column `repeated`, true for good rows whose key an earlier good row has."""
-    fresh = sent.withColumn("repeated", f.lit(False))
+    """Add a column `repeated` after `row`, true for good rows whose key an earlier good row has."""
+    first = sent.columns[: len(job.names) + 1]
+    rest = sent.columns[len(first) :]
+    fresh = sent.select(*first, f.lit(False).alias("repeated"), *rest)
     if "key" not in job.names:
         return fresh
     key = f"c{job.names.index('key')}"
@@ -74,8 +81,9 @@ def marked_rows(sent: DataFrame, job: Job) -> DataFrame:
         return fresh
     # The first good row of each key is kept, so rows with repeated keys are validated twice.
     schema = sent.select(f.col(key).alias("key"), "row").schema
-    good = fresh.join(twice, key, "left_semi").select(*fresh.columns).mapInArrow(partial(good_rows, job=job), schema)
-    first = good.groupBy("key").agg(f.min("row").alias("first"))
-    late = good.join(first, "key").where("row > first").select("row", f.lit(True).alias("repeated"))
+    some = fresh.join(twice, key, "left_semi").select(*first, "repeated")
+    good = some.mapInArrow(partial(good_rows, job=job), schema)
+    firsts = good.groupBy("key").agg(f.min("row").alias("first"))
+    late = good.join(firsts, "key").where("row > first").select("row", f.lit(True).alias("repeated"))
     marked = sent.join(late, "row", "left")
-    return marked.select(*sent.columns, f.coalesce("repeated", f.lit(False)).alias("repeated"))
+    return marked.select(*first, f.coalesce("repeated", f.lit(False)).alias("repeated"), *rest)

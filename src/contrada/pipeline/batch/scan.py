@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql.types import StructField, StructType
 
 from contrada.amounts import byte_size, counted
@@ -38,8 +39,10 @@ from contrada.pipeline.batch.scan_batches import (
     scan_shares,
 )
 from contrada.pipeline.batch.simplified_batches import PART_BITS
+from contrada.pipeline.kept import KEPT, Carried, kept_struct
 from contrada.pipeline.spark_types import attribute_columns
 from contrada.pipeline.systems import frame_systems
+from contrada.spark_names import quoted
 
 # Plan "auto" scans if there are at most MAX_MESSAGES, with MAX_BYTES, at least MIN_ROWS of subscriptions, and
 # ROWS_PER_MESSAGE of them for each message. Measured by `python -m benchmarks.spark --only scan`: compiling is faster
@@ -76,7 +79,13 @@ class MessageScan(NamedTuple):
 
 
 def scan(
-    messages: DataFrame, subscriptions: DataFrame, template: Predicate | None, plan: str, by: By
+    messages: DataFrame,
+    subscriptions: DataFrame,
+    template: Predicate | None,
+    plan: str,
+    by: By,
+    carried: Carried,
+    keep: Sequence[str] = (),
 ) -> MessageScan | str:
     """Match few messages with rows of subscriptions, now; return why the rows must be compiled instead.
 
@@ -86,16 +95,25 @@ def scan(
         if plan == "scan":
             raise ContradaError('plan "scan" needs a template whose filters each have a region or point to meet')
         return ""
-    rows = subscription_rows(subscriptions, template)
-    shares = parquet_shares(subscriptions.select(*rows.columns.values()))
+    rows = subscription_rows(subscriptions, template, keep)
+    if rows.keep:
+        schema = subscriptions.select(kept_struct(subscriptions, keep)).select(f"{KEPT}.*").schema
+        carried = carried.with_subscriptions(schema, keep)
+    shares = parquet_shares(subscriptions.select(*rows.columns.values(), *_to_keep(rows)))
     count = None if plan == "scan" else subscriptions.count() if shares is None else shares.rows
     if count is not None and count < MIN_ROWS:
         return ""
-    few = _collected(messages, template, None if count is None else min(MAX_MESSAGES, count // ROWS_PER_MESSAGE))
+    most = None if count is None else min(MAX_MESSAGES, count // ROWS_PER_MESSAGE)
+    few = _collected(messages, carried, template, most)
     if few is None:
         return ""
     why = "as requested" if count is None else f"{counted(few.size, 'message')} for {counted(count, 'row')}"
-    return _scanned(messages, rows, few, by, why, shares)
+    return _scanned(messages, rows, few, by, why, shares, carried)
+
+
+def _to_keep(rows: Rows) -> list[Column]:
+    """Return the kept columns under names of their own: a column may be kept that the template needs as well."""
+    return [f.col(quoted(name)).alias(f"kept {name}") for name in rows.keep]
 
 
 class _Collected(NamedTuple):
@@ -103,10 +121,10 @@ class _Collected(NamedTuple):
     size: int
 
 
-def _collected(messages: DataFrame, template: Predicate, most: int | None) -> _Collected | None:
+def _collected(messages: DataFrame, carried: Carried, template: Predicate, most: int | None) -> _Collected | None:
     """Return the messages; None if there are more than `most`, or they are large."""
     columns = attribute_columns(messages, {constraint.attribute for part in template for constraint in part})
-    sent = messages.select(ID, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
+    sent = messages.select(carried.id, *columns.values()).toDF("id", *(f"c{k}" for k in range(len(columns))))
     table = _table_of(sent, most)
     if most is not None and (table.num_rows > most or table.nbytes > MAX_BYTES):
         return None
@@ -128,30 +146,38 @@ def _table_of(sent: DataFrame, most: int | None) -> Any:
 
 
 def _scanned(
-    messages: DataFrame, rows: Rows, few: _Collected, by: By, why: str, shares: ParquetShares | None
+    messages: DataFrame,
+    rows: Rows,
+    few: _Collected,
+    by: By,
+    why: str,
+    shares: ParquetShares | None,
+    carried: Carried,
 ) -> MessageScan | str:
-    job = rows.job()
+    job, kind = rows.job(), carried.arrow_type
     if shares is None:
         source = sent_rows(rows)
         if "key" not in job.names:
             job = job._replace(offsets=row_offsets(source))
-        reading: Any = partial(scan_batches, messages=few.messages, job=job, by=by)
+        reading: Any = partial(scan_batches, messages=few.messages, job=job, by=by, kept=kind)
     else:
         job = job._replace(offsets=shares.offsets)
         session = messages.sparkSession
         tasks = shares.dealt(session.sparkContext.defaultParallelism)
         source = session.range(0, len(tasks), 1, max(1, len(tasks)))
-        reading = partial(scan_shares, tasks=tasks, columns=shares.columns, messages=few.messages, job=job, by=by)
-    field = messages.schema[ID]
+        reading = partial(
+            scan_shares, tasks=tasks, columns=shares.columns, messages=few.messages, job=job, by=by, kept=kind
+        )
+    field = carried.ids[ID]
     ids = StructType([StructField(ID, field.dataType, True, field.metadata)])  # null: bad subscriptions, reports
-    frame = source.mapInArrow(reading, answer_schema(ids, rows.types, by, FURTHER)).persist()
+    frame = source.mapInArrow(reading, answer_schema(ids, rows.types, by, FURTHER, carried.kept)).persist()
     try:
         about = frame.where("about IS NOT NULL").select("about").collect()
     except PySparkException as error:
         frame.unpersist()
         if UnreadableShareError.__name__ not in str(error):
             raise
-        return _scanned(messages, rows, few, by, why, None)
+        return _scanned(messages, rows, few, by, why, None, carried)
     reports = sorted(ChunkReport(**json.loads(row.about)) for row in about)
     trouble = _trouble(reports) or _repeated(rows, reports)
     if trouble:

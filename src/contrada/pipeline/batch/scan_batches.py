@@ -31,6 +31,7 @@ from contrada.pipeline.answers import AnswerWriter, Slices
 from contrada.pipeline.batch.building import chunks
 from contrada.pipeline.batch.parquet_shares import GroupOfRows, share_batches
 from contrada.pipeline.batch.simplified_batches import Job, row_numbers
+from contrada.pipeline.kept import KEPT, KeptColumns
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.systems import Systems, named_columns
 
@@ -80,25 +81,29 @@ class ChunkReport(NamedTuple):
 
 
 def scan_batches(
-    batches: Iterator[Any], messages: FewMessages, job: Job, by: By, chunk_rows: int = CHUNK_ROWS
+    batches: Iterator[Any], messages: FewMessages, job: Job, by: By, kept: Any = None, chunk_rows: int = CHUNK_ROWS
 ) -> Iterator[Any]:
-    """Match all messages with batches of subscriptions and their `row`; yield lists of matches and reports."""
+    """Match all messages with batches of subscriptions and their `row`; yield lists of matches and reports.
+
+    Batches also have `kept`, if matches carry columns of subscriptions, whose Arrow type is given.
+    """
     ids, values, boxes = messages.read()
     assert job.template is not None
-    writer = AnswerWriter(job.types, by, FURTHER)
+    writer = AnswerWriter(job.types, by, FURTHER, kept=kept)
     for chunk in chunks(batches, chunk_rows, CHUNK_BYTES):
         marks = np.asarray(chunk.column(len(job.names)))
         first = int(marks[0])
         rows = asked_columns(named_columns(chunk, job.names, job.systems), job.template)
         if "key" not in rows.column_names:
             rows = rows.append_column("key", pa.array(row_numbers(marks, job.offsets)))
+        carried = chunk.column(KEPT) if kept is not None else None
         try:
             sifted = sift_rows(rows, job.template, boxes)
         except ContradaError as error:
             yield _about(writer, ids, ChunkReport(first, len(marks), 0, plain_text(str(error))))
             continue
         yield from _bad_rows(writer, ids, rows, marks, sifted)
-        yield from _matches(writer, ids, values, rows, first, sifted, job, by)
+        yield from _matches(writer, ids, values, rows, first, sifted, job, by, (kept, carried))
     freeze_live_objects()
 
 
@@ -109,11 +114,22 @@ def scan_shares(
     messages: FewMessages,
     job: Job,
     by: By,
+    kept: Any = None,
 ) -> Iterator[Any]:
     """Match all messages with the shares of tasks, whose numbers are in the batches, as `scan_batches` does."""
     numbers = (number for batch in batches for number in batch.column(0).to_pylist())
     for share in (share for number in numbers for share in tasks[number]):
-        yield from scan_batches(share_batches(share, columns), messages, job, by)
+        read = share_batches(share, columns)
+        yield from scan_batches(read if kept is None else _folded(read, len(job.names), kept), messages, job, by, kept)
+
+
+def _folded(batches: Iterator[Any], count: int, kept: Any) -> Iterator[Any]:
+    """Put the columns after the first `count` together as `kept`, behind the number of the row, which is the last."""
+    for batch in batches:
+        own, fields = batch.columns[count:-1], list(kept)
+        values = pa.StructArray.from_arrays(own, fields=fields)
+        names = [*batch.schema.names[:count], "row", KEPT]
+        yield pa.record_batch([*batch.columns[:count], batch.column(batch.num_columns - 1), values], names)
 
 
 def _about(writer: AnswerWriter, ids: Any, report: ChunkReport) -> Any:
@@ -130,7 +146,15 @@ def _bad_rows(writer: AnswerWriter, ids: Any, rows: Any, marks: Any, sifted: Sif
 
 
 def _matches(
-    writer: AnswerWriter, ids: Any, values: Any, rows: Any, first: int, sifted: SiftedRows, job: Job, by: By
+    writer: AnswerWriter,
+    ids: Any,
+    values: Any,
+    rows: Any,
+    first: int,
+    sifted: SiftedRows,
+    job: Job,
+    by: By,
+    kept: tuple[Any, Any],  # type and values of the columns that matches carry
 ) -> Iterator[Any]:
     """Yield the matches of the rows near messages, the messages that they reject, and the report of the chunk."""
     assert job.template is not None
@@ -145,11 +169,14 @@ def _matches(
     subscribe_rows(table, asked, job.template, read=read, written=())
     keys = near.column("key").combine_chunks()
     subscribers = near.column("subscriber").combine_chunks() if "subscriber" in near.column_names else keys
-    names = AnswerWriter(job.types, by, FURTHER, SavedNames(keys, subscribers, None))
+    carried = None
+    if kept[1] is not None:
+        carried = KeptColumns(kept[1].take(pa.array(chosen)).combine_chunks(), kept[0])
+    names = AnswerWriter(job.types, by, FURTHER, SavedNames(keys, subscribers, None), kept[0], carried)
     rejected: dict[int, str] = {}
     shared = pa.repeat(pa.scalar(by == "subscriber" and "subscriber" in job.names), len(ids))
     numbers, chunk = pa.array(np.arange(len(ids))), pa.repeat(pa.scalar(first, pa.int64()), len(ids))
-    for start, answer in Slices().match(table, values, "subscription"):
+    for start, answer in Slices().match(table, values, "subscription"):  # made distinct by Spark
         moved = answer._replace(messages=answer.messages + start)
         yield from names.matches(ids, moved, number=numbers, is_shared=shared)
         rejected |= {start + row: reason for row, reason in answer.rejected.items()}

@@ -19,6 +19,7 @@ from contrada.model import Predicate
 from contrada.pipeline.artifacts import publish
 from contrada.pipeline.batch.building import chunks
 from contrada.pipeline.batch.simplified_batches import Job
+from contrada.pipeline.kept import KEPT, KeptRows
 from contrada.pipeline.partitioned.layouts import Layout
 from contrada.pipeline.partitioned.partitions import BadRow
 from contrada.pipeline.partitioned.scanning import HEAD_TYPE, head_structs, heads_in
@@ -45,6 +46,7 @@ def spread_batches(batches: Iterator[Any], layout: Layout, columns: int) -> Iter
         offsets = pa.array(np.append(starts, len(order)), pa.int32())
         filters = pa.array(order - heads.offsets[owners], pa.int32())  # numbers of filters within their rows
         structs = head_structs(heads.names, heads.attributes[order], heads.boxes[order])
+        kept = [KEPT] if KEPT in batch.schema.names else []
         yield pa.record_batch(
             [
                 *(batch.column(k).take(pa.array(chosen)) for k in range(columns)),
@@ -53,18 +55,20 @@ def spread_batches(batches: Iterator[Any], layout: Layout, columns: int) -> Iter
                 pa.array(numbers[chosen]),
                 pa.ListArray.from_arrays(offsets, filters),
                 pa.ListArray.from_arrays(offsets, structs),
+                *(batch.column(name).take(pa.array(chosen)) for name in kept),
             ],
-            [*(f"c{k}" for k in range(columns)), "partition", "is_shared", "number", "filters", "heads"],
+            [*(f"c{k}" for k in range(columns)), "partition", "is_shared", "number", "filters", "heads", *kept],
         )
 
 
-def build_partition(batches: Iterator[Any], job: Job, place: str, wide: int) -> Iterator[Any]:
+def build_partition(batches: Iterator[Any], job: Job, place: str, wide: int, keeping: str = "") -> Iterator[Any]:
     """Build the table of a partition and publish it; yield one row about it as JSON, none without input rows.
 
-    Rows whose filters are all in this partition come first. Partitions from `wide` on receive every message.
+    Rows whose filters are all in this partition come first. Partitions from `wide` on receive every message. `keeping`
+    is the schema of `kept`, the columns that matches may carry.
     """
     table, boxes = ForwardingTable(), dict[str, list[NDArray[np.float64]]]()
-    rejected: list[BadRow] = []
+    rejected, kept = list[BadRow](), KeptRows() if keeping else None
     number, first_shared = -1, 0
     for chunk in chunks(batches):
         number = chunk.column("partition")[0].as_py()
@@ -73,13 +77,14 @@ def build_partition(batches: Iterator[Any], job: Job, place: str, wide: int) -> 
         is_shared = chunk.column("is_shared")
         own = chunk.filter(pc.invert(is_shared))
         if own.num_rows:
-            rejected += _subscribe(table, own, job.template, job)
+            rejected += _subscribe(table, own, job.template, job, kept)
             first_shared = len(table)
         for template, rows in _cut(chunk.filter(is_shared), job):
-            rejected += _subscribe(table, rows, template, job)
+            rejected += _subscribe(table, rows, template, job, kept)
     if number < 0:
         return
-    artifact = publish(table, place, key_type=job.types[0], subscriber_type=job.types[1])
+    own_columns = None if kept is None else (kept, keeping)
+    artifact = publish(table, place, key_type=job.types[0], subscriber_type=job.types[1], keeping=own_columns)
     few = {name: covering_boxes(np.concatenate(some), BOXES_PER_ATTRIBUTE).tolist() for name, some in boxes.items()}
     about = {"partition": number, "artifact": artifact._asdict(), "first_shared": first_shared}
     yield pa.record_batch([pa.array([json.dumps({**about, "boxes": few, "rejected": rejected})])], ["about"])
@@ -96,12 +101,17 @@ def _add_boxes(boxes: dict[str, list[NDArray[np.float64]]], column: Any) -> None
             boxes[name] = kept
 
 
-def _subscribe(table: ForwardingTable, rows: Any, template: Predicate | None, job: Job) -> list[BadRow]:
-    """Subscribe rows with the columns of a job and `number`; return the bad rows."""
+def _subscribe(
+    table: ForwardingTable, rows: Any, template: Predicate | None, job: Job, kept: KeptRows | None
+) -> list[BadRow]:
+    """Subscribe rows with the columns of a job and `number`, and add what is kept of them; return the bad rows."""
     given, numbers = named_columns(rows, job.names, job.systems), rows.column("number")
     if "key" not in job.names:
         given = given.append_column("key", numbers)
-    return [(numbers[item.row].as_py(), item.key, item.reason) for item in TableBuilder(template, table).add(given)]
+    bad = TableBuilder(template, table).add(given)
+    if kept is not None:
+        kept.add(given.column("key"), rows.column(KEPT), {item.row for item in bad})
+    return [(numbers[item.row].as_py(), item.key, item.reason) for item in bad]
 
 
 def _cut(rows: Any, job: Job) -> Iterator[tuple[Predicate | None, Any]]:

@@ -12,7 +12,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from contrada.matching.answer import By
-from contrada.pipeline.answers import ID, answer_schema, name_types
+from contrada.pipeline.answers import answer_schema, name_types
+from contrada.pipeline.kept import Carried
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.routing import FURTHER, ROUTED_SCHEMA, match_routed, route_batches
 from contrada.pipeline.spark_types import ddl_fields
@@ -38,16 +39,24 @@ class Routed(NamedTuple):
 
 
 def match_partitions(
-    messages: DataFrame, columns: dict[str, Column], systems: Systems, artifact: PartitionedArtifact, by: By
+    messages: DataFrame,
+    columns: dict[str, Column],
+    systems: Systems,
+    artifact: PartitionedArtifact,
+    by: By,
+    carried: Carried,
 ) -> tuple[DataFrame, Routed]:
     """Route messages now; return lists of matches with the number of their message, and rejections."""
     may_repeat = artifact.has_shared or (by == "subscriber" and artifact.has_subscribers)
-    routed = _routed(messages, columns, systems, artifact, may_repeat)
+    routed = _routed(messages, columns, systems, artifact, may_repeat, carried)
     total, task = place_of_task(first_tasks(routed.counts, routed.tasks), routed.tasks)
     spread = routed.frame.where("partition IS NOT NULL OR reason IS NOT NULL")
     placed = spread.repartitionById(total, task)
-    matching = partial(match_routed, whole=artifact, names=tuple(columns), by=by, systems=systems)
-    made = placed.mapInArrow(matching, answer_schema(messages.select(ID).schema, name_types(artifact), by, FURTHER))
+    matching = partial(
+        match_routed, whole=artifact, names=tuple(columns), by=by, systems=systems, kept=carried.arrow_type
+    )
+    schema = answer_schema(carried.ids, name_types(artifact), by, FURTHER, carried.kept)
+    made = placed.mapInArrow(matching, schema)
     return made.persist(), routed
 
 
@@ -64,13 +73,18 @@ def _chosen(values: Sequence[int], place: Column) -> Column:
 
 
 def _routed(
-    messages: DataFrame, columns: dict[str, Column], systems: Systems, artifact: PartitionedArtifact, may_repeat: bool
+    messages: DataFrame,
+    columns: dict[str, Column],
+    systems: Systems,
+    artifact: PartitionedArtifact,
+    may_repeat: bool,
+    carried: Carried,
 ) -> Routed:
     names = ["id", *(f"c{k}" for k in range(len(columns)))]
-    sent = messages.select(f.monotonically_increasing_id(), ID, *columns.values()).toDF("number", *names)
+    sent = messages.select(f.monotonically_increasing_id(), carried.id, *columns.values()).toDF("number", *names)
     wide = [k for k, part in enumerate(artifact.partitions) if part.is_wide]
     routing = partial(route_batches, router=artifact.router, names=tuple(columns), wide=wide, systems=systems)
-    schema = StructType([*ddl_fields(ROUTED_SCHEMA), *sent.schema.fields[1:]])
+    schema = StructType([*ddl_fields(ROUTED_SCHEMA), *carried.ids.fields, *sent.schema.fields[2:]])
     frame = sent.mapInArrow(routing, schema).persist()
     is_bad = f.col("reason").isNotNull()
     counted = frame.groupBy("partition", is_bad.alias("is_bad")).agg(f.count("*"), f.sum("fan")).collect()

@@ -22,6 +22,7 @@ from contrada.index.items import boxes_of
 from contrada.pipeline.batch.building import put_rejected
 from contrada.pipeline.batch.numbering import Rows, marked_job, sent_rows
 from contrada.pipeline.batch.simplified_batches import Job
+from contrada.pipeline.kept import KEPT
 from contrada.pipeline.partitioned import scanning
 from contrada.pipeline.partitioned.building import SPREAD_SCHEMA, build_partition, spread_batches
 from contrada.pipeline.partitioned.layouts import Layout, layout_of
@@ -45,15 +46,17 @@ def compile_partitions(
         table = scanned.mapInArrow(scanning.sample_batches, scanning.SAMPLE_SCHEMA).toArrow()
         layout = layout_of(table, count, lambda named: {} if messages is None else _expected(messages, named))
         known, subscriptions = _refused(scanned)
-        parts, more = _built(known, job, layout, place)
+        keeping = sent.select(f"{KEPT}.*").schema.json() if rows.keep else ""
+        parts, more = _built(known, job, layout, place, keeping)
         names = (*rows.types, "subscriber" in rows.columns)
-        made = manifest(place, parts, names, subscriptions - len(more))
+        made = manifest(place, parts, names, subscriptions - len(more), keeping)
         return made, _rejected(known, job, more, place)
 
 
 def _schema(frame: DataFrame, job: Job, further: str) -> StructType:
-    """Return the columns of a job with the types of `frame`, and those of the DDL text `further`."""
-    return StructType([*frame.schema.fields[: len(job.names)], *ddl_fields(further)])
+    """Return the columns of a job with the types of `frame`, those of the DDL text `further`, and `kept`, if any."""
+    kept = [field for field in frame.schema.fields if field.name == KEPT]
+    return StructType([*frame.schema.fields[: len(job.names)], *ddl_fields(further), *kept])
 
 
 def _expected(messages: DataFrame, attributes: list[str]) -> dict[str, NDArray[np.float64]]:
@@ -97,14 +100,16 @@ def _refused(scanned: DataFrame) -> tuple[DataFrame, int]:
     return scanned, total
 
 
-def _built(scanned: DataFrame, job: Job, layout: Layout, place: str) -> tuple[list[Partition], list[BadRow]]:
+def _built(
+    scanned: DataFrame, job: Job, layout: Layout, place: str, keeping: str
+) -> tuple[list[Partition], list[BadRow]]:
     """Build the partitions; return them and the rows that proved bad."""
     good = scanned.where("reason IS NULL")
     spreading = partial(spread_batches, layout=layout, columns=len(job.names))
     spread = good.mapInArrow(spreading, _schema(scanned, job, SPREAD_SCHEMA)).repartitionById(layout.total, "partition")
     # Sorted, equal rows give equal tables, and rows with filters in other partitions come last.
     ordered = spread.sortWithinPartitions("is_shared", "number")
-    building = partial(build_partition, job=job, place=place, wide=layout.wide[0])
+    building = partial(build_partition, job=job, place=place, wide=layout.wide[0], keeping=keeping)
     found = [json.loads(row["about"]) for row in ordered.mapInArrow(building, "about string").collect()]
     return partitions_of(found)
 

@@ -59,6 +59,7 @@ FIELDS = {
     "has_subscribers": manifests.boolean,
     "router": Artifact.of,
     "partitions": manifests.list_of(_partition),
+    "kept": manifests.text,
 }
 
 
@@ -77,12 +78,14 @@ class PartitionedArtifact(NamedTuple):
     has_subscribers: bool  # False: the key is the subscriber
     router: Artifact
     partitions: tuple[Partition, ...]
+    kept: str = ""  # Spark's schema of the columns that matches may carry, as JSON
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> PartitionedArtifact:
         """Read the partitions that `compile` wrote to a directory or URI."""
+        optional = frozenset({"kept"})
         return read_manifest(
-            path, ABOUT, "a partitioned artifact", lambda about: cls(**manifests.fields(about, FIELDS))
+            path, ABOUT, "a partitioned artifact", lambda about: cls(**manifests.fields(about, FIELDS, optional))
         )
 
     @property
@@ -100,7 +103,7 @@ def partitions_of(found: Iterable[dict[str, Any]]) -> tuple[list[Partition], lis
 
 
 def manifest(
-    place: str, partitions: Iterable[Partition], names: tuple[str, str, bool], subscriptions: int
+    place: str, partitions: Iterable[Partition], names: tuple[str, str, bool], subscriptions: int, kept: str = ""
 ) -> PartitionedArtifact:
     """Write the list of partitions and their router; `names` are key type, subscriber type, `has_subscribers`."""
     parts = tuple(partitions)
@@ -113,14 +116,23 @@ def manifest(
     router = publish(_router(parts, crs, asked), place, key_type="int", subscriber_type="int")
     made = PartitionedArtifact(
         "", "", sum(part.artifact.filters for part in parts), subscriptions,
-        sum(part.artifact.bytes for part in parts), attributes, crs, *names, router, parts,
+        sum(part.artifact.bytes for part in parts), attributes, crs, *names, router, parts, kept,
     )  # fmt: skip
-    about = {**made._asdict(), "router": router._asdict()}
-    about["partitions"] = [{**part._asdict(), "artifact": part.artifact._asdict()} for part in parts]
+    about = {**made._asdict(), "router": _about(router)}
+    about["partitions"] = [{**part._asdict(), "artifact": _about(part.artifact)} for part in parts]
     del about["path"], about["digest"]
+    if not kept:
+        del about["kept"]  # earlier versions know no such field
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
     Storage(place).write(f"{digest}/{ABOUT}", json.dumps({**about, "digest": digest}, indent=1).encode())
     return made._replace(path=f"{place.rstrip('/')}/{digest}", digest=digest)
+
+
+def _about(artifact: Artifact) -> dict[str, Any]:
+    about = artifact._asdict()
+    if not artifact.kept:
+        del about["kept"]
+    return about
 
 
 def _meets(attribute: str, box: list[float], crs: str | None) -> Filter:

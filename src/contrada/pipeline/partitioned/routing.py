@@ -83,10 +83,15 @@ def _routed(
 
 
 def match_routed(
-    batches: Iterator[Any], whole: PartitionedArtifact, names: tuple[str, ...], by: By, systems: Systems = NO_SYSTEMS
+    batches: Iterator[Any],
+    whole: PartitionedArtifact,
+    names: tuple[str, ...],
+    by: By,
+    systems: Systems = NO_SYSTEMS,
+    kept: Any = None,
 ) -> Iterator[Any]:
-    """Match routed messages; yield lists of matches and rejections."""
-    rejecting = AnswerWriter(name_types(whole), by, FURTHER)
+    """Match routed messages; yield lists of matches, which carry columns of the Arrow type `kept`, and rejections."""
+    rejecting = AnswerWriter(name_types(whole), by, FURTHER, kept=kept)
     tables: dict[int, _PartitionTable] = {}
     for batch in batches:
         numbers = np.asarray(batch.column(0).fill_null(-1))
@@ -97,28 +102,28 @@ def match_routed(
                 continue
             if number not in tables:
                 tables.clear()  # keep one partition open: it may be as large as a worker's memory
-                tables[number] = _PartitionTable(whole, number, by)
+                tables[number] = _PartitionTable(whole, number, by, kept)
             yield from tables[number].match(part, named_columns(part, names, systems, ID_COLUMN + 1))
 
 
 class _PartitionTable:
     """The open table of a partition, and which of its rows may match in other partitions too."""
 
-    def __init__(self, whole: PartitionedArtifact, number: int, by: By) -> None:
+    def __init__(self, whole: PartitionedArtifact, number: int, by: By, kept: Any) -> None:
         part = whole.partitions[number]
         ready = opened_part(part.artifact)
-        self._table, self._by, self._slices = ready.table, by, Slices()
-        self._writer = AnswerWriter(name_types(whole), by, FURTHER, ready.names)
+        self._table, self._slices = ready.table, Slices()
+        self._writer = AnswerWriter(name_types(whole), by, FURTHER, ready.names, kept, ready.kept(kept))
         is_by_key = by == "subscription" or not whole.has_subscribers
         self._first_shared = part.first_shared if is_by_key else 0
 
     def match(self, batch: Any, messages: Any) -> Iterator[Any]:
         """Yield the matches of a routed batch, whose attributes are the columns of `messages`."""
         fans = np.asarray(batch.column(1))
-        for start, answer in self._slices.match(self._table, messages, self._by):
+        for start, answer in self._slices.match(self._table, messages, self._writer.matched_by):
             for reason in answer.rejected.values():  # impossible: the router rejects what a partition would reject
                 raise TableError(f"a partition rejected a message that the router accepted: {reason}")
-            own = batch.slice(start, answer.asked)
+            own, answer = batch.slice(start, answer.asked), self._writer.one_each(answer)
             may_repeat = (answer.rows >= self._first_shared) & (fans[start : start + answer.asked][answer.messages] > 1)
             for is_shared in (False, True):
                 chosen = may_repeat == is_shared

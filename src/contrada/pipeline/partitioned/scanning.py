@@ -17,6 +17,7 @@ from contrada.errors import ContradaError
 from contrada.halving import in_halves
 from contrada.matching.routing_boxes import Heads, bound_heads, heads_of
 from contrada.pipeline.batch.simplified_batches import KINDS, Job, asked_rows, faults_of, of_one_crs, row_numbers
+from contrada.pipeline.kept import KEPT
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 HEAD_TYPE = "struct<attribute:string,xmin:double,ymin:double,xmax:double,ymax:double>"
@@ -35,7 +36,8 @@ def scan_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
     """Scan batches of a job's columns, `row` and `repeated`; yield the columns, number, reason, CRS and heads."""
     for batch in batches:
         numbers = row_numbers(batch.column(len(job.names)), job.offsets)
-        for start, (bad, crs, heads) in _scans(pa.Table.from_batches([batch]), job):
+        asked = pa.Table.from_batches([batch]).select(range(len(job.names) + 2))
+        for start, (bad, crs, heads) in _scans(asked, job):
             count = len(crs)
             reasons = pa.array([bad.get(row) for row in range(count)], pa.string())
             columns = [batch.column(k).slice(start, count) for k in range(len(job.names))]
@@ -44,7 +46,11 @@ def scan_batches(batches: Iterator[Any], job: Job) -> Iterator[Any]:
             structs = head_structs(heads.names, heads.attributes, heads.boxes)
             lists = pa.ListArray.from_arrays(pa.array(heads.offsets), structs)
             names = [f"c{k}" for k in range(len(columns))]
-            yield pa.record_batch([*columns, *own, lists], [*names, "number", "reason", "crs", "heads"])
+            columns += [*own, lists]
+            names += ["number", "reason", "crs", "heads"]
+            if KEPT in batch.schema.names:
+                columns, names = [*columns, batch.column(KEPT).slice(start, count)], [*names, KEPT]
+            yield pa.record_batch(columns, names)
 
 
 def _scans(table: Any, job: Job) -> Iterator[tuple[int, ScannedRows]]:

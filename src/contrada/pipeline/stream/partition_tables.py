@@ -153,7 +153,7 @@ def _rebuilt(
 ) -> dict[str, Any] | None:
     """Return the fields of a partition with changes; None if no subscription is left."""
     added, boxes = news
-    types = {"key_type": base.key_type, "subscriber_type": base.subscriber_type}
+    types: dict[str, Any] = {"key_type": base.key_type, "subscriber_type": base.subscriber_type}
     if number >= len(base.partitions):
         if not added:
             return None

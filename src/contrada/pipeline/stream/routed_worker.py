@@ -18,6 +18,7 @@ from contrada.errors import TableError
 from contrada.matching.census import Census
 from contrada.pipeline.answers import AnswerWriter, SliceAnswer, Slices, answer_of, name_types
 from contrada.pipeline.artifact_cache import cache_home, opened, remove_copy
+from contrada.pipeline.kept import text_ids
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact
 from contrada.pipeline.partitioned.routing import ROUTED_BYTES, ROUTED_ROWS, destinations
 from contrada.pipeline.stream import worker
@@ -125,7 +126,7 @@ class _Router:
 
     def totals(self) -> Iterator[Any]:
         """Yield rows with the counts of the task and its files."""
-        kind = pa.string() if self._work.decoding is not None else self._sent_like.column(0).type
+        kind = self._sent_like.column(0).type if self._work.decoding is None else text_ids(self._work.keep)
         census = self._census.to_json()
         one = self._rejecting.rows(pa.nulls(1, kind), messages=[self._count], census=[census])
         files = self._rejecting.rows(pa.nulls(len(self._files), kind), file=list(self._files))

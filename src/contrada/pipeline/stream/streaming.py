@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
@@ -23,6 +25,7 @@ from contrada.pipeline.answers import ID, answer_schema, name_types
 from contrada.pipeline.artifacts import Artifact, publish
 from contrada.pipeline.batch.compiling import Compiled, Plan, compile
 from contrada.pipeline.java_errors import SPARK_ERRORS
+from contrada.pipeline.kept import checked_names, text_ids, unfolded, with_kept_ids
 from contrada.pipeline.partitioned.partitions import PartitionedArtifact, manifest
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.spark_types import attribute_columns
@@ -78,9 +81,11 @@ class Stream:
         decoding: Decoding | None,
         told: Callable[[StreamProgress], None] | None,
         files: tuple[MessageFiles, Storage] | None,  # with the checkpoint, which lists the files of a batch
+        keep: tuple[str, ...] = (),
     ) -> None:
         self.versions, self.census = versions, Census()
         self._sink, self._by, self._decoding, self._told, self._files = sink, by, decoding, told, files
+        self._keep = keep
         self._last: tuple[StreamBatch, float] | None = None
         self._is_ending = False
 
@@ -118,8 +123,9 @@ class Stream:
             counts = counted.read + lost, counted.matches, counted.rejected + lost
             batch = StreamBatch(number, version.number, version.subscriptions, *counts)
             named = f.lit(version.number).cast("bigint")
-            good = counted.good.withColumn("version", named)
-            bad = answers.where("reason IS NOT NULL").select(ID, "reason", "raw", named.alias("version"))
+            good = unfolded(counted.good, self._keep, (), counted.good.columns[1:]).withColumn("version", named)
+            bad = answers.where("reason IS NOT NULL")
+            bad = unfolded(bad, self._keep, (), ["reason", "raw"]).withColumn("version", named)
             self.versions.check_driver()
             self._sink.write(good, _with_files(bad, counted.damage, version.number), batch)
         finally:
@@ -177,10 +183,15 @@ class Stream:
         file = [FILE] if FILE in messages.columns else []
         if self._decoding is None:
             columns = attribute_columns(messages, version.attributes)
-            own = [*columns.values(), *file]
-            return messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own)))), tuple(columns)
+            own: list[Any] = [*columns.values(), *file]
+            id, _ = self._ids(messages)
+            return messages.select(id, *own).toDF("id", *(f"c{k}" for k in range(len(own)))), tuple(columns)
         # As bytes: a text that is not UTF-8 is the fault of one message, and Arrow rejects such text.
         return messages.select(messages[ID].cast("string").alias("id"), messages[TEXT].cast("binary"), *file), ()
+
+    def _ids(self, messages: DataFrame) -> tuple[Column, StructType]:
+        """Return what travels as the id, and its schema; the driver opens no file, which may be damaged."""
+        return with_kept_ids(messages, self._keep, declared_systems(messages, self._keep))
 
     def _answers(
         self, messages: DataFrame, version: Version
@@ -191,13 +202,16 @@ class Stream:
         """
         has_files = FILE in messages.columns
         sent, columns = self._sent(messages, version)
-        ids = messages.select(ID).schema if self._decoding is None else StructType().add(ID, "string")
+        if self._decoding is None:
+            _, ids = self._ids(messages)
+        else:
+            ids = from_arrow_schema(pa.schema({ID: text_ids(self._keep)}))
         ids[ID].nullable = True
         # If files may be damaged, tasks read their CRS, where C++ code can crash a worker only.
         systems = declared_systems(messages, columns) if has_files else frame_systems(messages, columns)
         work = TaskOrders(
             version._replace(state=None), self.versions.place.where, self._by, columns, self._decoding,
-            self.versions.retired, systems, has_files,
+            self.versions.retired, systems, self._keep, has_files,
         )  # fmt: skip
         if isinstance(version.artifact, PartitionedArtifact):
             made = route_batch(sent, ids, work)
@@ -223,6 +237,7 @@ def match_stream(
     trigger: Mapping[str, Any] | None = None,
     compact_after: int = 1000,
     progress: Callable[[StreamProgress], None] | None = None,
+    keep: Sequence[str] = (),
 ) -> Stream:
     """Match a streaming DataFrame against subscriptions, and start to write the answers to a sink.
 
@@ -232,7 +247,8 @@ def match_stream(
     `ChangeTable`. `plan` and `partitions` are those of `compile`, for rows of subscriptions; a checkpoint keeps its
     plan. `sink` is a directory for Parquet, another sink, or a function of matches, rejections and `StreamBatch`.
     `trigger` holds the arguments of Spark's `trigger`, except `realTime` and `continuous`. `progress` is called after
-    every batch.
+    every batch. Matches and rejections carry the columns `keep` of their message; with `decoding` these are attributes
+    of the texts, as text.
     """
     _check_options(trigger, checkpoint, by, (plan, partitions), subscriptions)
     place = Storage(checkpoint)
@@ -240,7 +256,7 @@ def match_stream(
     if isinstance(messages, MessageFiles):
         files, decoding = messages, messages.decoding if decoding is None else decoding
         messages = files.stream(place)
-    _check(messages, decoding, subscriptions, template)
+    _check(messages, decoding, subscriptions, template, keep)
     session = messages.sparkSession
     first = partial(_first, subscriptions, template=template, plan=plan, partitions=partitions)
     taken = _sink_of(sink)
@@ -261,11 +277,9 @@ def match_stream(
     check_plan(versions.current.artifact, plan)
     if decoding is None:
         check(set(versions.current.attributes))
-    stream = Stream(versions, taken, by, decoding, progress, None if files is None else (files, place))
+    stream = Stream(versions, taken, by, decoding, progress, None if files is None else (files, place), tuple(keep))
     writer = messages.writeStream.foreachBatch(stream._run).option("checkpointLocation", place.where)
-    if trigger:
-        writer = writer.trigger(**trigger)
-    stream.query = writer.start()
+    stream.query = (writer.trigger(**trigger) if trigger else writer).start()
     return stream
 
 
@@ -287,14 +301,21 @@ def check_plan(table: Table, plan: str) -> None:
         raise ContradaError(f'the subscriptions were compiled with plan="{own}"; a stream keeps the plan it began with')
 
 
-def _check(messages: DataFrame, decoding: Decoding | None, subscriptions: Any, template: Any) -> None:
+def _check(
+    messages: DataFrame, decoding: Decoding | None, subscriptions: Any, template: Any, keep: Sequence[str]
+) -> None:
     if not messages.isStreaming:
         raise ContradaError("messages are a table; match_stream needs a stream, use match")
     if type(messages).__module__.startswith("pyspark.sql.connect"):
-        raise ContradaError("streams do not work with Spark Connect; use a classic Spark session")
+        raise ContradaError(
+            "streams do not run over Spark Connect: it calls foreachBatch in a process of the server, away from the "
+            "versions of subscriptions and the progress that this process keeps; run the stream in a classic session, "
+            "such as `contrada stream` by spark-submit next to the server, and read its output over Connect"
+        )
     for name in (ID,) if decoding is None else (ID, TEXT):
         if name not in messages.columns:
             raise FormatError(f"messages need column {name!r}; columns: {', '.join(messages.columns)}")
+    checked_names("keep", keep, messages.columns if decoding is None else keep)
     if template is not None and isinstance(
         subscriptions, Compiled | Artifact | PartitionedArtifact | ForwardingTable | None
     ):
@@ -346,5 +367,6 @@ def _with_files(rejected: DataFrame, damage: Mapping[str, str], version: int) ->
     """Append a rejection for each damaged file: it has no id, and its reason starts with the path."""
     if not damage:
         return rejected
-    rows = [(None, plain_text(f"{path_of(uri)}: {damage[uri]}"), None, version) for uri in sorted(damage)]
+    none = [None] * (len(rejected.columns) - len(("reason", "raw", "version")))
+    rows = [(*none, plain_text(f"{path_of(uri)}: {damage[uri]}"), None, version) for uri in sorted(damage)]
     return rejected.union(rejected.sparkSession.createDataFrame(rows, rejected.schema))

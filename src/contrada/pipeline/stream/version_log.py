@@ -205,9 +205,9 @@ class Versions:
         made, old, table = self._applied(news), self.current.artifact, self._table
         if isinstance(table, ChangedPartitions):
             return self._rebuilt(old, list(table.changes.values()), len(table)), made, news.state
-        types = {"key_type": old.key_type, "subscriber_type": old.subscriber_type}
         assert isinstance(table, ForwardingTable)
-        return publish(table, self._artifacts, **types), made, news.state
+        types = old.key_type, old.subscriber_type
+        return publish(table, self._artifacts, key_type=types[0], subscriber_type=types[1]), made, news.state
 
     def _rebuilt(self, old: Table, changes: list[Change], subscriptions: int) -> Table:
         """Build partitions with the changes since their base."""

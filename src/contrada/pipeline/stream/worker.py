@@ -20,6 +20,7 @@ from contrada.matching.store.storage import SavedNames
 from contrada.pipeline.answers import AnswerWriter, Slices, name_types, names_array
 from contrada.pipeline.artifact_cache import OpenTable, cache_home, open_copy, remove_copy
 from contrada.pipeline.artifacts import Artifact, publish
+from contrada.pipeline.kept import ids_of, text_ids
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.storage import Storage, path_of
 from contrada.pipeline.stream.version import Version
@@ -54,6 +55,7 @@ class TaskOrders(NamedTuple):
     decoding: Decoding | None  # set if one column of texts replaces them
     retired: tuple[str, ...]  # tables no longer needed
     systems: Systems = NO_SYSTEMS  # of the columns that name one
+    keep: tuple[str, ...] = ()  # attributes of texts that travel with the ids
     has_files: bool = False  # the last column is FILE: the task reports the files it saw, which may name a CRS
 
 
@@ -134,7 +136,7 @@ def match_version(batches: Iterator[Any], work: TaskOrders) -> Iterator[Any]:
                 yield from writer.matches(ids.take(pa.array(own)), answer)
                 bad |= {int(own[row]): reason for row, reason in answer.rejected.items()}
         yield from writer.rejections(ids, dict(sorted(bad.items())), **raw_texts(batch, work, bad))
-    id_type = first.column(0).type
+    id_type = first.column(0).type if work.decoding is None else text_ids(work.keep)
     yield writer.rows(pa.nulls(1, id_type), messages=[count], census=[census.to_json()])
     yield writer.rows(pa.nulls(len(files), id_type), file=list(files))
 
@@ -185,6 +187,7 @@ def _decoded(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, li
     assert decoding is not None
     ids = batch.column(0).to_pylist()
     good: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = [{} for _ in ids]
     for row, text in enumerate(batch.column(1).to_pylist()):
         try:
             if text is None:
@@ -195,8 +198,9 @@ def _decoded(batch: Any, work: TaskOrders, bad: dict[int, str]) -> tuple[Any, li
             bad[row] = reason_of(error)
         else:
             good.append(message)
+            messages[row] = message
     places = np.setdiff1d(np.arange(len(ids)), np.array(list(bad), np.int64))
-    return pa.array(ids, pa.string()), [(places, good)]
+    return ids_of(ids, messages, work.keep), [(places, good)]
 
 
 def _identifier(message: dict[str, Any], decoding: Decoding, place: Any) -> str | None:
