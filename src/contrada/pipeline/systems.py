@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 CRS = "crs"
 READ_THREADS = 16
 GEOMETRY = ("binary", "array", "struct")  # Spark types of WKB and GeoArrow
+GEOMETRY_FIELDS = {"srid", "wkb"}  # of the struct that Arrow has for Spark's GEOMETRY
 Systems = Mapping[str, Crs]
 NO_SYSTEMS: Systems = MappingProxyType({})
 
@@ -120,9 +121,11 @@ def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
 
     The field of a union has the metadata of its first frame only, and so has a table of several files.
     """
-    plan = getattr(getattr(frame, "_jdf", None), "queryExecution", None)
-    if plan is None or not names or frame.isStreaming:
+    if not names or frame.isStreaming:
         return {}
+    if is_connect(frame):
+        return _of_files(frame, [name for name in names if CRS not in (frame.schema[name].metadata or {})])
+    plan = cast(Any, frame)._jdf.queryExecution
     analyzed = plan().analyzed()
     outputs = {attribute.name(): attribute.exprId().id() for attribute in sequence_of(analyzed.output())}
     found: dict[str, Crs] = {}
@@ -135,6 +138,38 @@ def _of_plan(frame: DataFrame, names: Collection[str]) -> Systems:
             if not is_same_crs(found[name], crs):
                 raise CrsError(
                     f"column {name!r}: {differing(found[name], crs)}, in {first} and {where}; "
+                    "match them separately, or ingest them with to_crs="
+                )
+    return found
+
+
+def is_connect(made: Any) -> bool:
+    """Return True for a frame or session of Spark Connect."""
+    return type(made).__module__.startswith("pyspark.sql.connect")
+
+
+def _of_files(frame: DataFrame, names: Collection[str]) -> Systems:
+    """Return the CRS that the files of a frame of Spark Connect name for columns of these names.
+
+    Connect does not tell the origin of a column. So a column that no file names must not come from files with a CRS.
+    """
+    if not names:
+        return {}
+    paths = [path for path in frame.inputFiles() if path.lower().endswith(".parquet")]
+    with ThreadPoolExecutor(READ_THREADS) as pool:
+        known = dict(zip(paths, pool.map(_readable, paths), strict=True))
+    found: dict[str, Crs] = {}
+    for name in names:
+        own = [(path, crs) for path, of_file in known.items() if (crs := of_file.get(name)) is not None]
+        if not own and any(crs is not None for of_file in known.values() for crs in of_file.values()):
+            raise CrsError(
+                f"column {name!r}: its files name coordinate systems, but Spark Connect does not tell from which of "
+                f"their columns it comes; set it: pipeline.with_crs(frame, {name!r}, ...)"
+            )
+        for path, crs in own:
+            if not is_same_crs(found.setdefault(name, crs), crs):
+                raise CrsError(
+                    f"column {name!r}: {differing(found[name], crs)}, in {own[0][0]} and {path}; "
                     "match them separately, or ingest them with to_crs="
                 )
     return found

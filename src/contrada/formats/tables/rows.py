@@ -24,7 +24,8 @@ def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: b
     """Return a table with one column per attribute, for `ForwardingTable.match_many`; `only` selects attributes.
 
     Structs become columns with dotted names, dictionary-encoded values are decoded, and geometry columns carry the
-    CRS that GeoParquet or GeoArrow metadata name. Nothing else changes, and other columns are not read. A column whose
+    CRS that GeoParquet or GeoArrow metadata name. Boxes that GeoParquet keeps of a geometry column, its covering, are
+    no attributes unless they are selected. Nothing else changes, and other columns are not read. A column whose
     offsets or indices point outside of it is a FormatError; `is_checked` says that `check_table` was called.
 
     >>> import pyarrow as pa
@@ -34,9 +35,9 @@ def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: b
     check_names(table.schema)
     geo = geo_columns(table.schema.metadata or {})
     columns: dict[str, Any] = {}
-    is_same = True
+    is_same, hidden = True, covering_columns(geo) if only is None else set()
     for place, field in enumerate(table.schema):
-        if only is not None and not _is_asked(field.name, only):
+        if field.name in hidden or (only is not None and not _is_asked(field.name, only)):
             is_same = False
             continue
         column = table.column(place)
@@ -134,6 +135,18 @@ def geo_columns(metadata: dict[bytes, bytes]) -> dict[str, Any]:
         return {str(name): dict(own) for name, own in about["columns"].items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FormatError(f"GeoParquet metadata cannot be read: {error}") from error
+
+
+def covering_columns(geo: dict[str, Any]) -> set[str]:
+    """Return the columns with the boxes of geometry columns, from the GeoParquet metadata of columns.
+
+    >>> covering_columns({"area": {"covering": {"bbox": {"xmin": ["bbox", "xmin"], "ymin": ["bbox", "ymin"]}}}})
+    {'bbox'}
+    """
+    coverings = [own.get("covering") for own in geo.values()]
+    boxes = [covering.get("bbox") for covering in coverings if isinstance(covering, dict)]
+    paths = [path for box in boxes if isinstance(box, dict) for path in box.values()]
+    return {path[0] for path in paths if isinstance(path, list) and len(path) == 2 and isinstance(path[0], str)}
 
 
 def parquet_schema(file: Any) -> Any:

@@ -7,16 +7,19 @@ import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contrada.errors import CrsError, FormatError, TableError
+from contrada.formats.tables.rows import covering_columns, geo_columns
 from contrada.geometry.crs import Crs
 from contrada.pipeline import manifests
 from contrada.pipeline.ingestion.geoparquet import write_geoparquet
 from contrada.pipeline.ingestion.quarantine import GEOMETRY, MARKS, REASON, REPAIRED
 from contrada.pipeline.outputs import complete_output
-from contrada.pipeline.storage import Storage
+from contrada.pipeline.storage import Storage, store_of
 from contrada.pipeline.systems import with_crs
 
 VERSION = 1
@@ -165,4 +168,18 @@ def read_dataset(spark: SparkSession, path: str | os.PathLike[str]) -> Dataset:
     if page["version"] != VERSION:
         raise FormatError(f"{place} has dataset version {page['version']!r:.40}; this release reads version {VERSION}")
     rows, quarantine = (spark.read.parquet(f"{place}/{name}") for name in ("rows", "quarantine"))
+    rows = rows.drop(*_boxes(storage))
     return Dataset(with_crs(rows, GEOMETRY, about[0]), quarantine, *about)
+
+
+def _boxes(storage: Storage) -> set[str]:
+    """Return the columns of `rows` with the boxes of geometry, which other readers use; none in older datasets."""
+    names = [name for name in storage.names("rows") if name.endswith(".parquet")]
+    if not names:
+        return set()
+    store, place = store_of(f"{storage.where}/rows/{names[0]}")
+    try:
+        with store.open_input_file(place) as file:
+            return covering_columns(geo_columns(pq.read_metadata(file).metadata or {}))
+    except (OSError, pa.ArrowException) as error:
+        raise FormatError(f"{storage.where}/rows/{names[0]} cannot be read: {error}") from error

@@ -19,7 +19,7 @@ from contrada.formats.bounded import Expansion, open_parquet
 from contrada.formats.geojson.columns import describe_features
 from contrada.formats.json import decode
 from contrada.formats.records import json_records
-from contrada.formats.tables.rows import geometry_columns, parquet_schema
+from contrada.formats.tables.rows import covering_columns, geo_columns, geometry_columns, parquet_schema
 from contrada.formats.tables.schema_merge import plain_type
 from contrada.geometry.arrow.checks import MAX_ERROR_CHARS, check_column
 from contrada.geometry.crs import Crs
@@ -106,7 +106,9 @@ def _parquet(part: Surveyed, layer: str | None) -> list[Surveyed]:
         schema = file.schema_arrow
         name, crs = _geometry_of(file, schema, part.path)
         credit = _credit({key.decode(errors="replace"): value for key, value in (schema.metadata or {}).items()})
-        about = part._replace(geometry=name, schema=plain_schema(schema, name), crs=crs, credit=credit)
+        hidden = covering_columns(geo_columns(parquet_schema(file).metadata or {}))
+        plain = plain_schema(pa.schema([field for field in schema if field.name not in hidden]), name)
+        about = part._replace(geometry=name, schema=plain, crs=crs, credit=credit)
         return [about._replace(rows=file.metadata.num_rows)]
 
 
