@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from contrada.pipeline.outputs import OutputManifest as OutputManifest
     from contrada.pipeline.outputs import read_output as read_output
     from contrada.pipeline.partitioned.partitions import PartitionedArtifact as PartitionedArtifact
+    from contrada.pipeline.sql.registering import register as register
     from contrada.pipeline.stream.change_feeds import ChangeFeed as ChangeFeed
     from contrada.pipeline.stream.changes import ChangeTable as ChangeTable
     from contrada.pipeline.stream.message_files import MessageFiles as MessageFiles
@@ -67,6 +68,7 @@ _HOMES = {
         "pipeline.outputs": ("OutputFile", "OutputManifest", "read_output"),
         "pipeline.partitioned.partitions": ("PartitionedArtifact",),
         "pipeline.stream.change_feeds": ("ChangeFeed",),
+        "pipeline.sql.registering": ("register",),
         "pipeline.stream.changes": ("ChangeTable",),
         "pipeline.stream.message_files": ("MessageFiles",),
         "pipeline.stream.sinks": ("ConsoleSink", "KafkaSink", "ParquetSink"),

@@ -1,0 +1,1 @@
+"""Functions for SQL and DataFrames, and the data source `contrada`."""
