@@ -52,7 +52,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || \
 	    { echo "creating $(VENV) with $$("$$found" --version)"; "$$found" -m venv $(VENV); }  # or half of it was made
 	@echo "installing into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,broker,postgres,kafka,nats,mqtt,otel,experiments,plot]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,connect,broker,postgres,kafka,nats,mqtt,otel,experiments,plot]'
 	@touch $@
 
 # Runs before anything is installed: standard library only. One sentence and a stop when Java is missing or old.

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from contrada.report.columns import GEOMETRY, MAX_VALUE_LENGTH, first_column, shown_attributes, text_column, wkb_column
@@ -41,6 +41,13 @@ class MessageLine(NamedTuple):
     box: NDArray[np.float64]  # NaN if nothing is drawn
 
 
+def _parallelism(session: SparkSession) -> int:
+    """Return the number of tasks that run at once; Spark Connect tells that of tasks after a shuffle only."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        return int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    return session.sparkContext.defaultParallelism
+
+
 @contextmanager
 def message_blocks(
     kept: CountedTables, subscriptions: DataFrame, encoder: ShapeEncoder, total: int
@@ -51,7 +58,7 @@ def message_blocks(
     context.
     """
     names = shown_attributes(kept.run.messages)
-    parts = max(kept.run.messages.sparkSession.sparkContext.defaultParallelism, -(-total // ROWS_PER_TASK))
+    parts = max(_parallelism(kept.run.messages.sparkSession), -(-total // ROWS_PER_TASK))
     columns = [f"value{k}" for k in range(len(names))]
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
