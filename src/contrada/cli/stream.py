@@ -40,6 +40,9 @@ from contrada.cli.subscribing import Asking
 StreamPlans = StrEnum("StreamPlans", ["auto", "broadcast", "partitioned"])
 
 
+Keep = Annotated[str | None, option(WRITE, "Attributes of messages as further columns of matches, such as title,sent.")]
+
+
 def stream(
     messages: Annotated[str, argument("Directory of files, kafka:TOPIC, or rate:ROWS_PER_SECOND.", metavar="MESSAGES")],
     subscriptions: Annotated[
@@ -79,9 +82,7 @@ def stream(
     jars: Annotated[
         str | None, option(RUNNING, "Jars of the Kafka connector, comma-separated; default: Maven fetches them.")
     ] = None,
-    keep: Annotated[
-        str | None, option(WRITE, "Attributes of messages as further columns of matches, such as title,sent.")
-    ] = None,
+    keep: Keep = None,
 ) -> None:
     """Match a stream; the docstring of this module is the help page."""
     if format not in ("ndjson", "parquet"):

@@ -17,7 +17,7 @@ def matched(spark, home, messages, plan="broadcast", **options):
     stream = pipeline.match_stream(
         messages, rows, sink=home / "out", checkpoint=home / "state", trigger=AVAILABLE, plan=plan, **options
     )
-    assert stream.wait(120)
+    assert stream.wait(300)
     return home / "out"
 
 
@@ -40,7 +40,8 @@ def test_columns_travel_with_rows_whose_ids_repeat(spark, tmp_path, plan):
 
 def test_attributes_of_texts_travel_as_text(spark, tmp_path):
     (tmp_path / "in").mkdir()
-    texts = [{"id": "x", "size": 1, "title": "T", "n": [1, None]}, {"size": 4}, {"id": "z", "size": 0, "title": "no"}]
+    first = {"id": "x", "size": 1, "title": "T", "n": [1, None]}
+    texts = [first, {"id": "y", "size": 4}, {"id": "z", "size": 0, "title": "no"}]
     (tmp_path / "in" / "1.ndjson").write_text("".join(json.dumps(text) + "\n" for text in texts) + '{"id": "half')
     files = pipeline.MessageFiles(spark, tmp_path / "in", "ndjson", id="id")
     out = matched(spark, tmp_path, files, keep=["title", "n"])
