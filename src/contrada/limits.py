@@ -41,7 +41,7 @@ DEFAULTS = MappingProxyType(
         "guests": (1_024, "accepted connections of one peer"),
         "host_guests": (256, "accepted connections from one host"),
         "repair_pairs": (200_000, "pairs of edges whose boxes meet"),
-        "comparisons": (200_000_000, "comparisons of edges of one pair of shapes"),
+        "comparisons": (100_000_000, "comparisons of edges of one pair of shapes"),
         "crs_bytes": (1 << 20, "characters"),
         "reader_seconds": (300, "seconds to read one file in a process of its own"),
         "reader_memory": (1 << 32, "bytes of memory to read one file in a process of its own"),

@@ -168,13 +168,13 @@ def test_different_systems_and_lengths_are_refused():
 @pytest.mark.parametrize("other", ["line", "region"])
 def test_pairs_that_take_too_many_comparisons_are_refused(other, limited):
     """Two combs across each other meet n times n times; of usual lines each edge meets a few."""
-    n = 300
+    n = 600
     comb = np.column_stack([np.arange(2 * n) / 2, np.arange(2 * n) % 2 * n])
     a, b = shapely.LineString(comb), shapely.LineString(comb[:, ::-1])
     b = b if other == "line" else shapely.Polygon([*comb[:, ::-1], (-1, n), (-1, 0)])
     expected = ct.de9im(a, b)
     assert expected[0] == ("0" if other == "line" else "1")
-    limited(comparisons=50_000)
+    limited(comparisons=10_000)
     with pytest.raises(ct.LimitError, match=r"row 0: too many edges .*CONTRADA_MAX_COMPARISONS"):
         ct.de9im(a, b)
     assert ct.intersects(a, b)

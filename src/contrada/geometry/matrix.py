@@ -32,6 +32,7 @@ II, IB, IE, BI, BB, BE, EI, EB, EE = range(9)
 _TRANSPOSED = (II, BI, EI, IB, BB, EB, IE, BE, EE)
 _SHIFTS = 2 * np.arange(9)
 _LETTERS = np.array(list("F012"))
+COMPARISONS_PER_VERTEX = 256  # a search in the edge index takes about 80
 POINT_OUT, POINT_END, POINT_IN = 0, 1, 2  # answers of kernels.locate_on_lines
 
 
@@ -244,7 +245,7 @@ def matrix_codes(a: Column, b: Column, threads: int | None = None, until_met: bo
         return _transposed(matrix_codes(b, a, threads, until_met))
     if isinstance(a, PointArray):
         return _point_codes(a, b, rows, threads)
-    out, most = np.empty(rows, np.int64), limit("comparisons")
+    out, most = np.empty(rows, np.int64), _most_comparisons(a, b)
     if isinstance(a, LineArray):
         assert isinstance(b, (LineArray, RegionArray)), "points come first"
         arrays = (*a._kernel_arrays(), *b._kernel_arrays())
@@ -259,12 +260,23 @@ def matrix_codes(a: Column, b: Column, threads: int | None = None, until_met: bo
     return _region_codes(a, b, rows, threads)
 
 
+def _most_comparisons(*columns: Column) -> int:
+    """Return how many comparisons a pair of shapes may take, by the largest of each column."""
+    vertices = 0
+    for column in columns:
+        assert not isinstance(column, PointArray)
+        a = column._arrays
+        vertices += int(np.diff(a.ring_offsets[a.region_offsets]).max(initial=0))
+    return limit("comparisons") + COMPARISONS_PER_VERTEX * vertices
+
+
 def _checked(codes: Codes) -> Codes:
     """Return the codes; a pair that took too many comparisons is a LimitError that names its row."""
     if (codes < 0).any():
-        row, most = int(np.argmax(codes < 0)), limit("comparisons")
+        row = int(np.argmax(codes < 0))
         raise LimitError(
-            f"row {row}: too many edges are near each other: more than {most:,} comparisons ({variable('comparisons')})"
+            f"row {row}: too many edges are near each other: more than {limit('comparisons'):,} comparisons beyond"
+            f" {COMPARISONS_PER_VERTEX} for each vertex ({variable('comparisons')})"
         )
     return codes
 
@@ -288,12 +300,12 @@ def _outline_arrays(a: RegionArray) -> tuple[NDArray[Any], ...]:
 def _region_codes(a: RegionArray, b: RegionArray, rows: int, threads: int | None) -> Codes:
     """Return the codes of two columns of regions, from their relations and from where their boundaries run."""
     relations = np.broadcast_to(relate(a, b, threads=threads), rows)
-    of_a, of_b = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    of_a, of_b, most = np.empty(rows, np.int64), np.empty(rows, np.int64), _most_comparisons(a, b)
     for line, region, out in ((a, b, of_a), (b, a, of_b)):
         arrays = (*_outline_arrays(line), *region._kernel_arrays())
 
         def relate_slice(start: int, stop: int, arrays: Any = arrays, out: Any = out) -> None:
-            kernels.relate_lines_to_regions(*arrays, ALL_ROWS, ALL_ROWS, 0, limit("comparisons"), start, stop, out)
+            kernels.relate_lines_to_regions(*arrays, ALL_ROWS, ALL_ROWS, 0, most, start, stop, out)
 
         run_sliced(relate_slice, rows, threads)
         _checked(out)
