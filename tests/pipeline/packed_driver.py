@@ -33,11 +33,11 @@ def main(master, archive, place):
     os.environ["PYSPARK_PYTHON"] = "./environment/bin/python"
     module = place / "own_module.py"
     module.write_text(MODULE)
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--archives {archive}#environment --py-files {module} pyspark-shell"
     settings = {
-        "spark.archives": f"{archive}#environment", "spark.submit.pyFiles": str(module),
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "512m",
         "spark.sql.warehouse.dir": str(place / "warehouse"), "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s", "spark.sql.shuffle.partitions": "2",
         "spark.contrada.artifacts": str(place / "artifacts"),
     }  # fmt: skip
     spark = start_session(master, settings)

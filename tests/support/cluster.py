@@ -40,7 +40,10 @@ def environment(cache: Path) -> dict[str, str]:
 
 
 def bare_environment(cache: Path) -> dict[str, str]:
-    """The environment of a host that has Java, Spark and a bare Python, and nothing of this one's packages."""
+    """The environment of a host that has Java, Spark and a bare Python, and nothing of this one's packages.
+
+    Spark comes with the archive of PySpark's own sources, as every installation of Spark has it.
+    """
     import pyspark
 
     java = Path(shutil.which("java") or "/usr/bin/java").parent

@@ -141,4 +141,6 @@ class _IcebergFeed:
             f"CALL {self._catalog}.system.create_changelog_view(table => '{self._name}', options => {options},"
             f" changelog_view => '{view}')"
         )
-        return self._session.table(view).withColumnRenamed("_change_ordinal", COMMIT)
+        rows = self._session.table(view).withColumnRenamed("_change_ordinal", COMMIT)
+        self._session.catalog.dropTempView(view)  # the frame has its plan by now
+        return rows
