@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from inspect import signature
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,6 +20,8 @@ from contrada.spark_names import quoted
 
 ARTIFACTS = "spark.contrada.artifacts"
 VERTEX_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
+# PySpark 4.1 has no such parameter, and is in UTC.
+IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
 EWKB_SRID = "20"  # bit in the highest byte of a WKB geometry type: an SRID follows
 
 
@@ -62,7 +66,7 @@ def _sent(name: str, column: Column, kind: DataType) -> Column:
     if kind.typeName() == "geometry":
         return _ewkb(column)
     try:
-        to_arrow_type(kind, timezone="UTC")
+        to_arrow_type(kind, **IN_UTC)
     except PySparkException as error:  # else a job would fail on it
         raise FormatError(f"column {name!r}: type {kind.simpleString()} is not supported for attributes") from error
     return column
