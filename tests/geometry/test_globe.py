@@ -128,7 +128,9 @@ def test_a_hole_around_the_pole_leaves_a_ring():
     assert ["equator" in bad.reason for bad in read.rejected] == [True, True]
 
 
-@pytest.mark.parametrize("options", [{"wrap": "latitude"}, {"wrap": 5}, {"densify": 0}, {"densify": float("nan")}])
+@pytest.mark.parametrize(
+    "options", [{"wrap": "latitude"}, {"wrap": 5}, {"densify": 0}, {"densify": 1e-9}, {"densify": float("nan")}]
+)
 def test_bad_options_are_refused(options):
     with pytest.raises(ct.ArgumentError, match=r"wrap|densify"):
         ct.read_regions([], **options)

@@ -16,6 +16,7 @@ Wrap = Literal["longitude", "shorter"]
 WRAPS = ("longitude", "shorter")
 HALF, WHOLE, POLE = 180.0, 360.0, 90.0
 LONGEST_EDGE = 1_000_000.0  # metres; longer edges are halved before their distance from the geodesic is judged
+FINEST = 0.001  # metres; far below, the distance of edges from geodesics is that of rounding
 SAFETY = 0.5  # the largest distance found at three places is at least this share of the largest of all
 
 
@@ -32,8 +33,8 @@ class Globe(NamedTuple):
             return None
         if wrap is not None and wrap not in WRAPS:
             raise ArgumentError(f"wrap: need 'longitude' or 'shorter', got {wrap!r:.60}")
-        if densify is not None and not (isinstance(densify, int | float) and 0 < densify < float("inf")):
-            raise ArgumentError(f"densify: need a positive number of metres, got {densify!r:.60}")
+        if densify is not None and not (isinstance(densify, int | float) and FINEST <= densify < float("inf")):
+            raise ArgumentError(f"densify: need a number of metres, at least {FINEST}, got {densify!r:.60}")
         return cls(wrap, densify)
 
     def check_crs(self, crs: Crs | None) -> None:
