@@ -130,8 +130,11 @@ def _with_vertices_at(polygon: Any, seam: float) -> Any:
     crossing = (a[:, 0] < seam) != (b[:, 0] < seam)
     crossing &= (a[:, 0] != seam) & (b[:, 0] != seam)
     places = np.flatnonzero(crossing)
-    share = (seam - a[places, 0]) / (b[places, 0] - a[places, 0])
-    new = np.column_stack([np.full(len(places), seam), a[places, 1] + share * (b[places, 1] - a[places, 1])])
+    # From west to east, so that neighbours, whose rings run the other way, get the same vertex.
+    is_eastward = (a[places, 0] < b[places, 0])[:, np.newaxis]
+    west, east = np.where(is_eastward, a[places], b[places]), np.where(is_eastward, b[places], a[places])
+    share = (seam - west[:, 0]) / (east[:, 0] - west[:, 0])
+    new = np.column_stack([np.full(len(places), seam), west[:, 1] + share * (east[:, 1] - west[:, 1])])
     return shapely.Polygon(np.insert(xy, places + 1, new, axis=0))
 
 
