@@ -34,7 +34,6 @@ STREAM_MARK = "stream.json"  # of a checkpoint, beside its versions
 TABLE, PARTITIONED, UNFINISHED = "table", "partitioned", "unfinished"
 MANIFESTS = {artifacts.ABOUT: TABLE, partitions.ABOUT: PARTITIONED}
 MIN_RECORD_SECONDS = 3600.0  # a younger record counts, though no version has the artifact yet
-REFRESH_SECONDS = 3600.0  # a use is noted at most so often
 USE_FIELDS: dict[str, manifests.Check] = {"checkpoint": manifests.location}
 
 
@@ -96,10 +95,8 @@ def note_use(artifact: Artifact | PartitionedArtifact) -> None:
     name = partitions.ABOUT if isinstance(artifact, PartitionedArtifact) else artifacts.ABOUT
     with suppress(OSError, ArrowException):
         written = store.times(digest).get(name)
-        if written is not None and time.time() - written > REFRESH_SECONDS:
-            data = store.read(f"{digest}/{name}")
-            if data is not None:
-                store.write(f"{digest}/{name}", data)
+        if artifacts.is_due(None if written is None else int(written * 1e9)):
+            artifacts.rewrite(store, f"{digest}/{name}")
 
 
 def list_artifacts(place: str | os.PathLike[str]) -> list[StoredArtifact]:

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ from contrada.pipeline import kept, manifests
 from contrada.pipeline.storage import WITHOUT_RENAME, Storage, store_of
 
 ABOUT, HEADER = "artifact.json", "header.json"
+REFRESH_SECONDS = 3600.0  # a use is noted at most so often
 T = TypeVar("T")
 
 TABLE_FIELDS: dict[str, manifests.Check] = {  # of whole and of partitioned tables
@@ -129,14 +131,24 @@ def publish(
         if keeping is not None:
             artifact = artifact._replace(kept=keeping[1])
         target = f"{root}/{artifact.digest}"
-        place = Storage(artifacts)
-        there = place.read(f"{artifact.digest}/{ABOUT}")
-        if there is None:
+        if not _exists(store, f"{target}/{ABOUT}"):
             (made / ABOUT).write_text(artifact.text())
             _place(store, made, root, target, artifact) if not is_local else _rename(made, target)
-        else:
-            place.write(f"{artifact.digest}/{ABOUT}", there)  # its age starts anew: old artifacts are pruned
+        elif is_due(store.get_file_info(f"{target}/{ABOUT}").mtime_ns):
+            rewrite(Storage(artifacts), f"{artifact.digest}/{ABOUT}")
     return artifact
+
+
+def is_due(written_ns: int | None) -> bool:
+    """Return True if a manifest was written so long ago that a use of the artifact is to be noted."""
+    return written_ns is not None and time.time() - written_ns / 1e9 > REFRESH_SECONDS
+
+
+def rewrite(place: Storage, name: str) -> None:
+    """Write a manifest again, so that the age of its artifact starts anew: old artifacts are pruned."""
+    data = place.read(name)
+    if data is not None:
+        place.write(name, data)
 
 
 def _described(made: Path, artifacts: str, key_type: str | None, subscriber_type: str | None) -> Artifact:

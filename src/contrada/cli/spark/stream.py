@@ -162,7 +162,7 @@ def _kafka(spark: SparkSession, plan: StreamPlan) -> DataFrame:
         frame = reader.load()
     except AnalysisException as error:
         raise ContradaError(
-            f"Spark cannot read Kafka; its session has neither the jars nor the packages of the connector: {error}"
+            f"Spark cannot read Kafka: its session has no connector; start a new one, or pass --jars: {error}"
         ) from error
     # Unique, and equal when a batch is replayed, so that readers of the matches can detect copies.
     return frame.selectExpr("concat(topic, '-', partition, '-', offset) AS message_id", "value")
