@@ -24,7 +24,7 @@ from contrada.halving import in_halves
 from contrada.index.items import boxes_of
 from contrada.index.near import grown_boxes
 from contrada.matching.batch_reading import as_table, is_arrow
-from contrada.matching.template import distances_of
+from contrada.matching.template import distances_of, sifted_distances
 from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Predicate
 from contrada.model.reach import Reach
@@ -170,7 +170,12 @@ def sift_rows(
             raise FilterError(f"column {column.name!r} has no regions or points")
     good = rows_without(rows.num_rows, reasons)
     has_long = False
-    scalars = [one for part in template for one in part if one.kind is None or isinstance(one.operator, Reach)]
+    nearby = [one.operator for part in template for one in part if isinstance(one.operator, Reach)]
+    for operator in nearby:
+        _, bad = sifted_distances(operator, rows.take(good))
+        reasons |= {int(good[place]): reason for place, reason in bad.items()}
+        good = rows_without(rows.num_rows, reasons)
+    scalars = [one for part in template for one in part if one.kind is None]
     if any(constraint.columns for constraint in scalars):
         some = rows.take(good) if reasons else rows
         for part in in_halves(
@@ -182,11 +187,11 @@ def sift_rows(
         good = rows_without(rows.num_rows, reasons)
     kinds = {name: sorted(map(_kind, parts)) for name, parts in read.items()}
     boxes = {name: _boxes_by_row(parts, rows.num_rows) for name, parts in read.items()}
-    for one in scalars:
-        if isinstance(one.operator, Reach) and isinstance(one.operator.distance, Column):
+    for operator in nearby:
+        if isinstance(operator.distance, Column):
             own = np.full(rows.num_rows, np.nan)
-            own[good] = distances_of(one.operator, rows.take(good))
-            boxes[f"distance {one.operator.distance.name}"] = own
+            own[good] = distances_of(operator, rows.take(good))
+            boxes[f"distance {operator.distance.name}"] = own
     near = _near_rows(good, template, messages, boxes)
     return SiftedRows(reasons, good, near, kinds, has_long, read)
 
@@ -220,10 +225,7 @@ def _check_scalars(constraints: list[Constraint], rows: Any) -> bool:
     """Bind scalar constraints, which raises for a bad row; return whether there are numbers of more than 103 bits."""
     long: list[Constraint] = []
     for constraint in constraints:
-        if isinstance(constraint.operator, Reach):
-            distances_of(constraint.operator, rows)
-        else:
-            bind_scalar(constraint, rows, long)
+        bind_scalar(constraint, rows, long)
     return bool(long)
 
 

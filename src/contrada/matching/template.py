@@ -145,21 +145,27 @@ def _bind_spatial(
 
 def distances_of(operator: Reach, table: Any) -> NDArray[np.float64]:
     """Return the distance of every row of a table: a column, or one distance for all rows."""
-    distance = operator.distance
-    if not isinstance(distance, Column):
-        return np.full(table.num_rows, distance)
+    made, bad = sifted_distances(operator, table)
+    for row, reason in bad.items():
+        name = f"column {operator.distance.name!r}" if isinstance(operator.distance, Column) else ""
+        raise FilterError(reason.replace(name, f"{name}, row {row}", 1) if len(made) > 1 else reason)
+    return made
+
+
+def sifted_distances(operator: Reach, table: Any) -> tuple[NDArray[np.float64], dict[int, str]]:
+    """Return the distance of every row of a table, and why some rows have none."""
     import pyarrow as pa
 
-    array = whole_column(table, distance.name, f"column {distance.name!r}")
-    kind = array.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise FilterError(f"column {distance.name!r}: a distance needs numbers, got {kind}")
-    made = np.asarray(array.cast(pa.float64(), safe=False))
-    bad = np.flatnonzero(~((made >= 0) & (made < np.inf)))
-    if len(bad):
-        where = f"column {distance.name!r}" + (f", row {bad[0]}" if len(made) > 1 else "")
-        raise FilterError(f"{where}: a distance needs a finite number of at least 0, got {made[bad[0]]}")
-    return np.asarray(made + 0.0)
+    distance = operator.distance
+    if not isinstance(distance, Column):
+        return np.full(table.num_rows, distance), {}
+    name = f"column {distance.name!r}"
+    array = whole_column(table, distance.name, name)
+    if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        raise FilterError(f"{name}: a distance needs numbers, got {array.type}")
+    made = np.asarray(array.cast(pa.float64(), safe=False)) + 0.0
+    bad = np.flatnonzero(~((made >= 0) & (made < np.inf))).tolist()
+    return made, {row: f"{name}: a distance needs a finite number of at least 0, got {made[row]}" for row in bad}
 
 
 def _column_of(table: Any, value: Column | Region | Point) -> RegionArray | PointArray:
