@@ -39,6 +39,7 @@ class ChangeFeed:
 
     def since(self, state: Any) -> News:
         """Return the changes after a state, in order of commits."""
+        self._told(lambda: self._session.catalog.refreshTable(self._name))  # others write to it
         newest = self._told(self._feed.newest)
         if newest is None or newest == state:
             return News([], state)
