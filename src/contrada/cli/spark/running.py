@@ -108,7 +108,8 @@ class Interruption:
         usual = USUAL_LINES + (IVY_LINES if self._packages else ())
         if self._packages and len(self._held) < MAX_HELD_LINES:
             self._held += [line.decode(errors="replace").strip() for line in lines]
-        text = b"".join(line + b"\n" for line in lines if not line.startswith(usual))
+        shown = [line for line in lines if not line.startswith(usual) and (line.strip() or not self._packages)]
+        text = b"".join(line + b"\n" for line in shown)
         if self.number is None and text:
             with suppress(OSError):
                 os.write(2, text)
