@@ -21,7 +21,7 @@ from contrada.formats.parquet.ipc_sizes import ipc_stream_bytes
 from contrada.geometry import Point, Region, RelationSet
 from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
-from contrada.model.reach import Reach, read_reach
+from contrada.model.reach import DistanceOperator, read_reach
 from contrada.model.types import type_named
 
 LARGEST_INTEGER = 1 << 63  # of MessagePack
@@ -69,12 +69,12 @@ def _constraint(constraint: Constraint) -> list[Any]:
     Operands of registered types go as their types dump them.
     """
     operator, value = constraint.operator, constraint.value
-    if isinstance(operator, RelationSet | Reach) and isinstance(value, Region | Point):
+    if isinstance(operator, RelationSet | DistanceOperator) and isinstance(value, Region | Point):
         kind = REGION if isinstance(value, Region) else POINT
         crs = None if value.crs is None else str(value.crs)
-        distance = [operator.distance] if isinstance(operator, Reach) else []
+        distance = [operator.distance] if isinstance(operator, DistanceOperator) else []
         return [constraint.attribute, operator.mask, kind, value.to_wkb(), crs, *distance]
-    if isinstance(operator, Reach):
+    if isinstance(operator, DistanceOperator):
         raise BrokerError(f"a constraint with a column: {constraint!s:.60}")
     if constraint.kind is not None:
         return [constraint.attribute, operator, constraint.kind, type_named(constraint.kind).dump(value)]

@@ -28,7 +28,7 @@ from contrada.index.near import grown_boxes
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI
 from contrada.model.implication import are_compared, covers, each_covers
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.model.values import BOOLEAN, EXACT_INTEGERS, NUMBER
 
 REGION, POINT = -1, -2  # in place of the kind of an operand
@@ -96,7 +96,7 @@ def box_of(item: Item) -> Box:
 
 def near_box(item: Item) -> Box | None:
     """Return the box of what a distance constraint accepts; None for other items, and for what lies beyond."""
-    if item[1] != OBJECT or not isinstance(item[2].operator, Reach) or not item[2].is_local:
+    if item[1] != OBJECT or not isinstance(item[2].operator, DistanceOperator) or not item[2].is_local:
         return None
     boxes, distances = boxes_of(item[2].value._column), np.array([item[2].operator.number])
     xmin, ymin, xmax, ymax = grown_boxes(boxes, distances)[0].tolist()
@@ -131,7 +131,7 @@ def items_cover(first: list[Item], second: list[Item]) -> bool:
 
 def _item_of(constraint: Constraint) -> Item:
     attribute, operator, value = constraint.attribute, constraint.operator, constraint.value
-    if isinstance(operator, Reach):
+    if isinstance(operator, DistanceOperator):
         return attribute, OBJECT, constraint
     if not isinstance(operator, str):
         crs = None if value.crs is None else str(value.crs)

@@ -12,7 +12,7 @@ from contrada.cql2.unsupported import ARITHMETIC, DISTANCES, FUNCTIONS, OGC, REL
 from contrada.errors import ContradaError
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.model import Column, Constraint
-from contrada.model.reach import Reach, reach_of
+from contrada.model.reach import DistanceOperator, reach_of
 from contrada.model.text import Like, fold, parse_like
 
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -26,7 +26,7 @@ _SETS = {name: RelationSet(relation) for name, relation in _RELATION_NAMES.items
 _SETS |= {name: getattr(RelationSet, name.upper()) for name in OGC}
 
 
-class Circle(NamedTuple):
+class CircleLiteral(NamedTuple):
     """The points within a distance of a point; both may be columns of a template."""
 
     center: Point | Column
@@ -170,7 +170,7 @@ def _spatial(node: Operation) -> Constraint:
         relations = _SETS[node.name]
     left, right, is_turned = _attribute_and_geometry(node, first, second)
     relations = relations.inverse if is_turned else relations
-    if isinstance(right.content, Circle):
+    if isinstance(right.content, CircleLiteral):
         if relations not in _OF_CIRCLES:
             words = "S_INTERSECTS, S_DISJOINT, S_WITHIN"
             raise Fault(right.at, f"circles take part in {words} and distances; other relations need a POLYGON")
@@ -193,7 +193,7 @@ def _attribute_and_geometry(node: Operation, first: Node, second: Node) -> tuple
     for operand in (left, right):
         if operand.folds:
             raise Fault(operand.at, "CASEI and ACCENTI apply to text only")
-    if not isinstance(right.content, Region | Point | Column | Circle):
+    if not isinstance(right.content, Region | Point | Column | CircleLiteral):
         raise Fault(right.at, f"{node.name.upper()} needs a geometry: a POLYGON, MULTIPOLYGON, POINT, BBOX or CIRCLE")
     return left, right, is_turned
 
@@ -202,7 +202,7 @@ def _near(node: Operation) -> Constraint:
     """Return the constraint of within_distance and beyond_distance; the attribute or the geometry comes first."""
     first, second, third = _arguments(node, 3)
     left, right, _ = _attribute_and_geometry(node, first, second)
-    if isinstance(right.content, Circle):
+    if isinstance(right.content, CircleLiteral):
         raise Fault(right.at, "a circle has a distance already: write S_INTERSECTS, or the distance from its centre")
     distance = _operand(third)
     if distance.is_attribute or distance.folds:
@@ -211,7 +211,7 @@ def _near(node: Operation) -> Constraint:
     return _made(node.at, left.content, _reach(distance.content, mask, distance.at), right.content)
 
 
-def _reach(distance: Any, mask: int, at: Place) -> Reach:
+def _reach(distance: Any, mask: int, at: Place) -> DistanceOperator:
     try:
         return reach_of(distance, mask)
     except ContradaError as error:
@@ -269,7 +269,7 @@ def _circle(node: Operation) -> Value:
         raise Fault(center.at, "CIRCLE needs a POINT and a radius: CIRCLE(POINT(1 2), 500)")
     if radius.is_attribute:
         raise Fault(radius.at, "CIRCLE needs a radius, a number")
-    return Value(Circle(center.content, radius.content), node.at)
+    return Value(CircleLiteral(center.content, radius.content), node.at)
 
 
 def _box(node: Operation) -> Value:

@@ -21,7 +21,7 @@ from contrada.limits import limit
 from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
 from contrada.model.operators import NULLS, SETS, TEXTUAL, printed_value
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.model.text import like_of
 
 OPERATORS = {"prefix": "prefix text", "suffix": "suffix text", "textContains": "contains text"}  # additions to CQL2
@@ -149,7 +149,7 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
         if word is None:
             return {"op": "relation", "args": [name, geometry, *map(str, operator)]}
         return _negated(operator.word is None, {"op": word.lower(), "args": [name, geometry]})
-    if isinstance(operator, Reach):
+    if isinstance(operator, DistanceOperator):
         return _distance(name, operator, value)
     if constraint.kind is not None:
         raise FilterError(f"`{constraint}` cannot be written as CQL2 JSON: its operator belongs to a registered type")
@@ -169,7 +169,7 @@ def _constraint(constraint: Constraint) -> dict[str, Any]:
     return _negated(operator.startswith("not "), {"op": plain, "args": [folded(name), *arguments]})
 
 
-def _distance(name: dict[str, Any], operator: Reach, value: Any) -> dict[str, Any]:
+def _distance(name: dict[str, Any], operator: DistanceOperator, value: Any) -> dict[str, Any]:
     geometry = {"column": value.name} if isinstance(value, Column) else value.to_geojson()
     distance = operator.distance
     asked = {"column": distance.name} if isinstance(distance, Column) else distance

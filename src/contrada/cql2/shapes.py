@@ -13,7 +13,7 @@ from contrada.cql2.scanner import NUMBER, QUOTED, STRING
 from contrada.cql2.syntax import Fault
 from contrada.errors import ContradaError
 from contrada.model import Column, Constraint, Predicate
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.model.values import EXACT_INTEGERS
 
 _NUMBERS = r"[0-9eE.+\-,\s]*+"
@@ -167,7 +167,7 @@ def _plain(constraint: Constraint) -> tuple[Any, ...]:
     """Return what a constraint has besides its columns."""
     values = constraint._items if isinstance(constraint.value, tuple) else (constraint.value,)
     operator: Any = str(constraint.operator)
-    if isinstance(constraint.operator, Reach):
+    if isinstance(constraint.operator, DistanceOperator):
         values, operator = (*values, constraint.operator.distance), constraint.operator.mask
     others = tuple(Column if isinstance(value, Column) else value for value in values)
     return constraint.attribute, operator, constraint.casei, constraint.accenti, others

@@ -34,7 +34,7 @@ _VERTEX = rf"{_NUMBER}\s{_NUMBER}\s*+"
 _PLAIN_POLYGON = re.compile(rf"POLYGON\s*+\(\s*+\(({_VERTEX}(?:,{_VERTEX})*+)\)\s*+\)\Z", re.IGNORECASE)
 
 
-class Shapes(NamedTuple):
+class WellKnownShapes(NamedTuple):
     """Shapely geometries, None where there is a fault, and the faults of the rows as in codes.py."""
 
     geometries: NDArray[np.object_]
@@ -105,7 +105,7 @@ def wkb_srids(values: Any) -> NDArray[np.int64]:
     return srids
 
 
-def shapes_from_wkb(values: Any) -> Shapes:
+def shapes_from_wkb(values: Any) -> WellKnownShapes:
     """Return Shapely geometries of WKB, EWKB or hex text, in an Arrow array or a sequence; None is missing.
 
     >>> point = bytes.fromhex("0101000000") + bytes(16)
@@ -124,7 +124,7 @@ def shapes_from_wkb(values: Any) -> Shapes:
     return _read("from_wkb", given, good, faults, "ignore")
 
 
-def shapes_from_wkt(texts: Sequence[str | None], on_invalid: str = "ignore") -> Shapes:
+def shapes_from_wkt(texts: Sequence[str | None], on_invalid: str = "ignore") -> WellKnownShapes:
     """Return Shapely geometries of WKT; `on_invalid="fix"` closes open rings.
 
     >>> found = shapes_from_wkt(["POINT(1 2)", "GEOMETRYCOLLECTION(" * 20_000, None])
@@ -178,7 +178,7 @@ def _scan_text(text: str) -> np.int64:
 
 def _read(
     name: str, given: NDArray[np.object_], rows: NDArray[np.int64], faults: NDArray[np.int64], on_invalid: str
-) -> Shapes:
+) -> WellKnownShapes:
     """Return geometries by row from the values of `rows`; values that Shapely cannot read are malformed."""
     made = np.full(len(faults), None, dtype=object)
     errors = (shapely.errors.ShapelyError, NotImplementedError, ValueError, OverflowError)
@@ -189,4 +189,4 @@ def _read(
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # such coordinates are rejected later
         for part in in_halves(len(rows), read, errors):
             made[rows[part.start : part.stop]] = part.result
-    return Shapes(made, np.where((faults == GOOD) & shapely.is_missing(made), MALFORMED, faults))
+    return WellKnownShapes(made, np.where((faults == GOOD) & shapely.is_missing(made), MALFORMED, faults))

@@ -1,4 +1,4 @@
-"""NearTree: distance constraints under a tree of boxes that are grown by the distances; immutable and packed."""
+"""DistanceTree: distance constraints under a tree of boxes that are grown by the distances; immutable and packed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TREE_PARTS = (
 _FIRST = frozen(np.zeros(1, np.int64))
 
 
-class NearTree:
+class DistanceTree:
     """Distance constraints on one attribute from regions, or from points; finds those that a message satisfies.
 
     Constraint k asks that the message's outcome with value k of `column` and `distances[k]` is in `masks[k]`.

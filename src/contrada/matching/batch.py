@@ -15,7 +15,7 @@ from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import concatenate, frozen, offsets_of
 from contrada.geometry.arrow.mixed import ValueRows
 from contrada.geometry.pool import check_threads, cores, map_threaded
-from contrada.index.near import NearTree
+from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, z_order
 from contrada.index.scalars import EVERYWHERE, NO_REGIONS, NO_TABLE, Beside, EncodedMessages, ScalarIndex
 from contrada.index.scanned import RecordView
@@ -221,7 +221,7 @@ def main_attribute(snapshot: Snapshot) -> str | None:
     counts: dict[str, int] = {}
     for level in snapshot.levels:
         for (name, _), part in (*level.trees.items(), *level.checks.items()):
-            if isinstance(part, PackedTree | NearTree | Residual):
+            if isinstance(part, PackedTree | DistanceTree | Residual):
                 counts[name] = counts.get(name, 0) + len(part.masks)
     return max(counts, key=counts.__getitem__, default=None)
 

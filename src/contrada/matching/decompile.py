@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from contrada import codes
 from contrada.geometry import Crs, Point, PointArray, Region, RegionArray, RelationSet
 from contrada.geometry.arrays import offsets_of, ranges
-from contrada.index.near import NearTree
+from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, reordered
 from contrada.index.raw import RawRecords
 from contrada.index.scalar_packing import raw_of
@@ -25,7 +25,7 @@ from contrada.matching.store.level import Level, Part, Spatial
 from contrada.matching.store.snapshot import Snapshot
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.forms import Bound, Operand, Test, is_text
-from contrada.model.reach import Reach, reach_of
+from contrada.model.reach import DistanceOperator, reach_of
 from contrada.model.restore import constraint_of
 
 Systems = Mapping[str, Crs | None]
@@ -123,7 +123,7 @@ def _order(constraint: Constraint) -> tuple[str, bool, str]:
         return constraint.attribute, False, repr(constraint._test)
     if isinstance(constraint.operator, str):
         return constraint.attribute, True, f"{constraint.operator} {constraint.value}"
-    further = constraint.operator.distance if isinstance(constraint.operator, Reach) else ""
+    further = constraint.operator.distance if isinstance(constraint.operator, DistanceOperator) else ""
     return constraint.attribute, True, f"{constraint.operator.mask:03} {constraint.value.to_wkb().hex()} {further}"
 
 
@@ -141,10 +141,10 @@ def _objects(level: Level, number: int, crs: Systems) -> Iterator[Constraint]:
             yield Constraint(attribute, _operator(part, entry), value)
 
 
-def _operator(part: Spatial | PackedTree | NearTree | Residual, entry: int) -> RelationSet | Reach:
+def _operator(part: Spatial | PackedTree | DistanceTree | Residual, entry: int) -> RelationSet | DistanceOperator:
     """Return the operator of a constraint on a region or point."""
     mask = int(part.masks[entry])
-    if isinstance(part, NearConstraints | NearTree | NearResidual):
+    if isinstance(part, NearConstraints | DistanceTree | NearResidual):
         return reach_of(float(part.distances[entry]), mask)
     return RelationSet.from_mask(mask)
 

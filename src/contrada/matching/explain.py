@@ -15,7 +15,7 @@ from contrada.matching.names import Name
 from contrada.model import Constraint, Predicate
 from contrada.model.evaluate import asked_kind, relation_to, truth
 from contrada.model.operators import printed_value
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.model.values import KIND_NAMES, TEXT, scalar_of
 
 ASKED_WIDTH, VALUE_WIDTH, WKT_WIDTH, WRITTEN_WIDTH = 96, 40, 36, 240  # maximum characters shown
@@ -45,7 +45,7 @@ class ConstraintExplained(NamedTuple):
     def distance(self) -> float | None:
         """The rounded distance of the value from the region or point of a distance constraint; None for others."""
         constraint, value = self.constraint, self.value
-        if not isinstance(constraint.operator, Reach) or not isinstance(value, Region | Point):
+        if not isinstance(constraint.operator, DistanceOperator) or not isinstance(value, Region | Point):
             return None
         return rough_distance(value, constraint.value)
 

@@ -14,7 +14,7 @@ from contrada.geometry.arrays import frozen, offsets_of
 from contrada.geometry.distance import near_outcomes
 from contrada.index.hugepages import settled
 from contrada.index.items import boxes_of
-from contrada.index.near import NearTree, grown_boxes
+from contrada.index.near import DistanceTree, grown_boxes
 from contrada.index.packed import joined, reordered
 from contrada.matching.residual import Residual, share_of_boxes
 
@@ -44,9 +44,9 @@ class NearConstraints(NamedTuple):
             np.concatenate(filters), np.concatenate(masks), joined(list(columns)), np.concatenate(distances)
         )
 
-    def indexed(self) -> NearTree:
+    def indexed(self) -> DistanceTree:
         """Return an index over the constraints."""
-        return NearTree(self.column, self.masks, self.distances, self.filters)
+        return DistanceTree(self.column, self.masks, self.distances, self.filters)
 
     def checks(self) -> NearResidual:
         """Return the constraints in a form that tests given filters."""

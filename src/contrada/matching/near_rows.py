@@ -27,7 +27,7 @@ from contrada.matching.batch_reading import as_table, is_arrow
 from contrada.matching.template import distances_of, sifted_distances
 from contrada.matching.template_scalars import bind_scalar
 from contrada.model import Column, Constraint, Predicate
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 
 SAMPLE_ROWS = 2048  # if more than half of so many rows are near messages, all rows count as near
 MAX_EDGES = 512  # per axis: with more messages cells are larger and more rows than necessary count as near
@@ -170,7 +170,7 @@ def sift_rows(
             raise FilterError(f"column {column.name!r} has no regions or points")
     good = rows_without(rows.num_rows, reasons)
     has_long = False
-    nearby = [one.operator for part in template for one in part if isinstance(one.operator, Reach)]
+    nearby = [one.operator for part in template for one in part if isinstance(one.operator, DistanceOperator)]
     for operator in nearby:
         _, bad = sifted_distances(operator, rows.take(good))
         reasons |= {int(good[place]): reason for place, reason in bad.items()}
@@ -245,7 +245,7 @@ def _boxes(constraint: Constraint, columns: Mapping[str, NDArray[np.float64]]) -
     """Return the box of a constraint's value, grown by its distance, for every row, or one box for all rows."""
     value, operator = constraint.value, constraint.operator
     boxes = columns[value.name] if isinstance(value, Column) else boxes_of(value._column)
-    if not isinstance(operator, Reach):
+    if not isinstance(operator, DistanceOperator):
         return boxes
     distance = operator.distance
     by = columns[f"distance {distance.name}"] if isinstance(distance, Column) else np.full(1, distance)

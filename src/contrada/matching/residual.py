@@ -69,7 +69,7 @@ def share_of_boxes(boxes: NDArray[np.float64], size: tuple[float, float] | None)
     return np.asarray(sides[:, 0] * sides[:, 1])
 
 
-class SpatialPart(Protocol):
+class ItemPart(Protocol):
     """Constraints in arrays, on regions or points."""
 
     @property
@@ -90,7 +90,7 @@ class Residual:
 
     __slots__ = ("_items", "_table", "column", "filters", "first", "masks", "offsets")
 
-    def __init__(self, part: SpatialPart, offsets: NDArray[np.int32]) -> None:
+    def __init__(self, part: ItemPart, offsets: NDArray[np.int32]) -> None:
         """Take at least one constraint, sorted by filter."""
         self.filters, self.masks, self.column = part.filters, frozen(part.masks), part.column
         self.first = int(part.filters[0])

@@ -17,7 +17,7 @@ from contrada.matching.residual import Constraints
 from contrada.matching.template import bind_template
 from contrada.model import Filter, Predicate
 from contrada.model.constraint import Constraint
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 
 NO_BOX = (np.nan,) * 4
 
@@ -67,7 +67,7 @@ def _head(part: Filter) -> tuple[str, tuple[float, ...]] | None:
 def box_of(constraint: Constraint) -> NDArray[np.float64]:
     """Return the box that a message must meet to satisfy a local constraint: grown by the distance if it has one."""
     box = boxes_of(constraint.value._column)
-    if isinstance(constraint.operator, Reach):
+    if isinstance(constraint.operator, DistanceOperator):
         box = grown_boxes(box, np.array([constraint.operator.number]))
     return np.asarray(box[0])
 

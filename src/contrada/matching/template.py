@@ -24,7 +24,7 @@ from contrada.matching.residual import Constraints
 from contrada.matching.store.level import Added, Slot, Spatial
 from contrada.matching.template_scalars import bind_scalar, whole_column
 from contrada.model import Column, Constraint, Filter, Predicate, forms
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 
 
 class BoundTemplate(NamedTuple):
@@ -134,7 +134,7 @@ def _bind_spatial(
         assert not isinstance(operator, str), "operators of registered types are refused above"
         masks = np.full(table.num_rows, operator.mask, np.uint8)
         kind = "point" if isinstance(column, PointArray) else "region"
-        if isinstance(operator, Reach):
+        if isinstance(operator, DistanceOperator):
             distances = distances_of(operator, table)
             near = NearConstraints(numbers, masks, column, distances)
             bound.append(((constraint.attribute, f"near {kind}"), near))
@@ -143,7 +143,7 @@ def _bind_spatial(
     return bound
 
 
-def distances_of(operator: Reach, table: Any) -> NDArray[np.float64]:
+def distances_of(operator: DistanceOperator, table: Any) -> NDArray[np.float64]:
     """Return the distance of every row of a table: a column, or one distance for all rows."""
     made, bad = sifted_distances(operator, table)
     for row, reason in bad.items():
@@ -152,7 +152,7 @@ def distances_of(operator: Reach, table: Any) -> NDArray[np.float64]:
     return made
 
 
-def sifted_distances(operator: Reach, table: Any) -> tuple[NDArray[np.float64], dict[int, str]]:
+def sifted_distances(operator: DistanceOperator, table: Any) -> tuple[NDArray[np.float64], dict[int, str]]:
     """Return the distance of every row of a table, and why some rows have none."""
     import pyarrow as pa
 

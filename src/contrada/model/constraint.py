@@ -19,7 +19,7 @@ from contrada.limits import check_limit
 from contrada.model import operators
 from contrada.model.forms import Slot, Test
 from contrada.model.operators import Column
-from contrada.model.reach import WHOLE, Reach, printed_reach, reach_of
+from contrada.model.reach import WHOLE, DistanceOperator, printed_reach, reach_of
 from contrada.model.text import encode_text, parse_like
 from contrada.model.types import type_named, type_taking
 from contrada.model.values import NUMBER, scalar_of
@@ -41,7 +41,7 @@ class Constraint(Immutable):
     """
 
     attribute: str
-    operator: str | RelationSet | Reach
+    operator: str | RelationSet | DistanceOperator
     value: Any
     casei: bool
     accenti: bool
@@ -49,7 +49,7 @@ class Constraint(Immutable):
     def __init__(
         self,
         attribute: str,
-        operator: str | Relation | RelationSet | Reach,
+        operator: str | Relation | RelationSet | DistanceOperator,
         value: Any = None,
         *,
         casei: bool = False,
@@ -69,7 +69,7 @@ class Constraint(Immutable):
 
     @classmethod
     def _restored(
-        cls, attribute: str, operator: str | RelationSet | Reach, value: Any, casei: bool, accenti: bool,
+        cls, attribute: str, operator: str | RelationSet | DistanceOperator, value: Any, casei: bool, accenti: bool,
         kind: str | None,
     ) -> Constraint:  # fmt: skip
         """Return the constraint that was made with these parts, which are not checked again."""
@@ -84,7 +84,7 @@ class Constraint(Immutable):
         """What this is compared with: a region or point, what is near one, or a registered type; None for scalars."""
         if isinstance(self.operator, RelationSet):
             return "point" if isinstance(self.value, Point) else "region"
-        if isinstance(self.operator, Reach):
+        if isinstance(self.operator, DistanceOperator):
             return "near point" if isinstance(self.value, Point) else "near region"
         own = type_taking(self.operator, self.value)
         return None if own is None or self.casei or self.accenti else own.name
@@ -99,19 +99,19 @@ class Constraint(Immutable):
     @property
     def is_spatial(self) -> bool:
         """Whether this compares with a region or point."""
-        return isinstance(self.operator, RelationSet | Reach)
+        return isinstance(self.operator, RelationSet | DistanceOperator)
 
     @property
     def is_local(self) -> bool:
         """Whether only values that meet or lie near the region or point satisfy this."""
-        if isinstance(self.operator, Reach):
+        if isinstance(self.operator, DistanceOperator):
             return self.operator.is_within
         return isinstance(self.operator, RelationSet) and Relation.DISJOINT not in self.operator
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Columns of a template that are in the place of values."""
-        if isinstance(self.operator, Reach):
+        if isinstance(self.operator, DistanceOperator):
             return tuple(item for item in (self.value, self.operator.distance) if isinstance(item, Column))
         if type(self.value) is not tuple and type(self.value) is not Column:  # most constraints
             return ()
@@ -145,7 +145,7 @@ class Constraint(Immutable):
         >>> print(Constraint("severity", ">=", 3).negated, "|", Constraint("open", "=", True).negated)
         severity < 3 | open = FALSE
         """
-        if isinstance(self.operator, RelationSet | Reach):
+        if isinstance(self.operator, RelationSet | DistanceOperator):
             return Constraint(self.attribute, ~self.operator, self.value)
         if self.kind is not None:
             raise FilterError(f"`{self}` cannot be negated: its operator belongs to a registered type")
@@ -153,7 +153,7 @@ class Constraint(Immutable):
             return Constraint(self.attribute, self.operator, not self.value)
         return self._asking(operators.negation_of(self.operator), self.value)
 
-    def _asking(self, operator: str | RelationSet | Reach, value: Any) -> Constraint:
+    def _asking(self, operator: str | RelationSet | DistanceOperator, value: Any) -> Constraint:
         """Return a constraint on the same attribute with the same foldings."""
         return Constraint(self.attribute, operator, value, casei=self.casei, accenti=self.accenti)
 
@@ -162,7 +162,7 @@ class Constraint(Immutable):
         if not self.columns:
             return self
         items = tuple(values[item.name] if isinstance(item, Column) else item for item in self._items)
-        if isinstance(self.operator, Reach) and isinstance(self.operator.distance, Column):
+        if isinstance(self.operator, DistanceOperator) and isinstance(self.operator.distance, Column):
             return self._asking(reach_of(values[self.operator.distance.name], self.operator.mask), items[0])
         return self._asking(self.operator, items if type(self.value) is tuple else items[0])
 
@@ -175,7 +175,7 @@ class Constraint(Immutable):
     def _key(self) -> tuple[object, ...]:
         if isinstance(self.operator, RelationSet):
             return self.attribute, self.operator.mask, self.value
-        if isinstance(self.operator, Reach):
+        if isinstance(self.operator, DistanceOperator):
             return self.attribute, self.operator, self.value
         if self.columns:
             # A date equals its midnight.
@@ -192,7 +192,7 @@ class Constraint(Immutable):
     def __str__(self) -> str:
         """Return the constraint as CQL2 text."""
         name = operators.printed_name(self.attribute)
-        if isinstance(self.operator, Reach):
+        if isinstance(self.operator, DistanceOperator):
             return printed_reach(name, self.operator, self.value)
         if self.kind is not None and isinstance(self.operator, str):
             return type_named(self.kind).printed(name, self.operator, self.value)
@@ -209,14 +209,16 @@ class Constraint(Immutable):
         return f"<Constraint {self}>"
 
 
-def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tuple[str | RelationSet | Reach, Any]:
+def _checked(
+    operator: object, value: Any, is_folded: bool, escape: str
+) -> tuple[str | RelationSet | DistanceOperator, Any]:
     """Return the operator and the operand to keep."""
-    if isinstance(operator, Relation | RelationSet | Reach):
+    if isinstance(operator, Relation | RelationSet | DistanceOperator):
         if not isinstance(value, Region | Point | Column):
             value = one_geometry_of(value)
         if is_folded:
             raise FilterError("casei and accenti apply to text only")
-        if isinstance(operator, Reach):
+        if isinstance(operator, DistanceOperator):
             if operator.mask & WITHIN_MASK in (WHOLE, WITHIN_MASK ^ WHOLE) and not isinstance(value, Point):
                 raise FilterError("only a circle, of a point and a distance, can hold the whole of a value")
             return operator, value

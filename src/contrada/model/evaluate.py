@@ -15,7 +15,7 @@ from contrada.geometry.distance import near_outcomes
 from contrada.geometry.relate import ALL_ROWS
 from contrada.model.constraint import Constraint
 from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, is_negation
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.model.text import fold, like_of, plain_text
 from contrada.model.types import type_named
 from contrada.model.values import INEXACT, NUMBER, TEXT, exact_number, scalar_of
@@ -34,7 +34,7 @@ def truth(constraint: Constraint, value: Any) -> bool | None:
     if isinstance(constraint.operator, RelationSet):
         relation = relation_to(constraint, value)
         return None if relation is None else relation in constraint.operator
-    if isinstance(constraint.operator, Reach):
+    if isinstance(constraint.operator, DistanceOperator):
         outcome = outcome_of(constraint, value)
         return None if outcome is None else bool(constraint.operator.mask >> outcome & 1)
     operator = constraint.operator
@@ -69,7 +69,7 @@ def outcome_of(constraint: Constraint, value: Any) -> int | None:
     0
     """
     operator = constraint.operator
-    if not isinstance(operator, Reach) or not isinstance(value, Region | Point):
+    if not isinstance(operator, DistanceOperator) or not isinstance(value, Region | Point):
         return None
     asked = np.array([ENCLOSED_BIT if isinstance(constraint.value, Point) else WITHIN_MASK], np.uint8)
     first, second = value._column, constraint.value._column

@@ -28,7 +28,7 @@ from contrada.model.constraint import Constraint
 from contrada.model.evaluate import truth
 from contrada.model.operators import NULLS, TEXTUAL, is_negation
 from contrada.model.pieces import intersection, lie_in, pieces_of
-from contrada.model.reach import WHOLE, Reach
+from contrada.model.reach import WHOLE, DistanceOperator
 from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, like_of, tokens_match, tokens_of
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def covers(first: Constraint, second: Constraint) -> bool:
         return relations <= first.relations
     if first == second:
         return True
-    if isinstance(first.operator, Reach) and isinstance(second.operator, Reach):
+    if isinstance(first.operator, DistanceOperator) and isinstance(second.operator, DistanceOperator):
         return reach_covers(first, second)
     if first.operator in NULLS or second.operator in NULLS:
         return first.operator == "is not null" and second.operator != "is null"
@@ -100,7 +100,7 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
         return False
     if first.is_spatial != second.is_spatial:
         return True
-    if isinstance(first.operator, Reach) or isinstance(second.operator, Reach):
+    if isinstance(first.operator, DistanceOperator) or isinstance(second.operator, DistanceOperator):
         return _reaches_conflict(first, second)
     relations = _composed(first, second)
     if relations is not None:
@@ -135,7 +135,7 @@ def reach_covers(first: Constraint, second: Constraint) -> bool:
     True
     """
     one, other = first.operator, second.operator
-    if not isinstance(one, Reach) or not isinstance(other, Reach):
+    if not isinstance(one, DistanceOperator) or not isinstance(other, DistanceOperator):
         return False
     if first.columns or second.columns or one.is_within != other.is_within:
         return False
@@ -156,7 +156,12 @@ def reach_covers(first: Constraint, second: Constraint) -> bool:
 def _reaches_conflict(first: Constraint, second: Constraint) -> bool:
     """Return True if no message satisfies both, one or both of which are distance constraints."""
     one, other = first.operator, second.operator
-    if not isinstance(one, Reach) or not isinstance(other, Reach) or first.columns or second.columns:
+    if (
+        not isinstance(one, DistanceOperator)
+        or not isinstance(other, DistanceOperator)
+        or first.columns
+        or second.columns
+    ):
         return False
     if one.is_within != other.is_within:
         return reach_covers(first.negated, second) or reach_covers(second.negated, first)

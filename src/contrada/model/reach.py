@@ -16,7 +16,7 @@ ALL_OUTCOMES = WITHIN_MASK | BEYOND_BIT
 WHOLE = ENCLOSED_BIT  # all of the value lies within the distance of a point: in a circle
 
 
-class Reach(Immutable):
+class DistanceOperator(Immutable):
     """Set of outcomes of a value and a distance from a region or point, as a mask of the bits in codes.py.
 
     `WithinDistance` and `BeyondDistance` are the two that users write. Distances are finite and at least 0, in the
@@ -42,11 +42,11 @@ class Reach(Immutable):
         """Whether only values near the region or point satisfy the operator."""
         return not self.mask & BEYOND_BIT
 
-    def __invert__(self) -> Reach:
+    def __invert__(self) -> DistanceOperator:
         return reach_of(self.distance, ALL_OUTCOMES ^ self.mask)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Reach) and (self.mask, self.distance) == (other.mask, other.distance)
+        return isinstance(other, DistanceOperator) and (self.mask, self.distance) == (other.mask, other.distance)
 
     def __hash__(self) -> int:
         return hash((self.mask, self.distance))
@@ -59,7 +59,7 @@ class Reach(Immutable):
 
 
 @checks_methods("__init__")
-class WithinDistance(Reach):
+class WithinDistance(DistanceOperator):
     """Operator: the value has a point at most `distance` away from the constraint's region or point; exact.
 
     >>> from contrada import Constraint, Point
@@ -76,7 +76,7 @@ class WithinDistance(Reach):
 
 
 @checks_methods("__init__")
-class BeyondDistance(Reach):
+class BeyondDistance(DistanceOperator):
     """Operator: every point of the value is more than `distance` away from the constraint's region or point; exact.
 
     >>> from contrada import Constraint, Point
@@ -90,14 +90,14 @@ class BeyondDistance(Reach):
         super().__init__(distance, BEYOND_BIT)
 
 
-def reach_of(distance: Any, mask: int) -> Reach:
+def reach_of(distance: Any, mask: int) -> DistanceOperator:
     """Return the operator with these outcomes, of the class that users write if there is one."""
     if mask == WITHIN_MASK:
         return WithinDistance(distance)
-    return BeyondDistance(distance) if mask == BEYOND_BIT else Reach(distance, mask)
+    return BeyondDistance(distance) if mask == BEYOND_BIT else DistanceOperator(distance, mask)
 
 
-def read_reach(distance: Any, mask: Any) -> Reach:
+def read_reach(distance: Any, mask: Any) -> DistanceOperator:
     """Return the operator of parts that came from outside; raise FilterError unless they are those of an operator."""
     if type(mask) is not int or not 0 < mask < ALL_OUTCOMES or isinstance(distance, Column):
         raise FilterError(f"a distance constraint with the outcomes {mask!r:.60}")
@@ -126,7 +126,7 @@ def checked_distance(distance: Any) -> float | Column:
     return made + 0.0
 
 
-def printed_reach(name: str, operator: Reach, value: Any) -> str:
+def printed_reach(name: str, operator: DistanceOperator, value: Any) -> str:
     """Return a constraint on a distance as CQL2 text."""
     distance = operator.distance
     if isinstance(distance, float) and distance.is_integer() and distance < 2**53:

@@ -17,7 +17,7 @@ from contrada.geometry import Point, Region
 from contrada.matching.routing_boxes import box_of
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.evaluate import truth
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.model.values import NUMBER, scalar_of
 from contrada.overlay.boxes import Box, bounds
 from contrada.overlay.protocol import Publication
@@ -165,7 +165,7 @@ def _region_bounds(constraint: Constraint) -> list[Side]:
     """Return the sides of a box that a region must meet to satisfy a constraint."""
     if not constraint.is_local:
         return [UNBOUNDED, UNBOUNDED]
-    if isinstance(constraint.operator, Reach):
+    if isinstance(constraint.operator, DistanceOperator):
         xmin, ymin, xmax, ymax = box_of(constraint).tolist()
         return [(xmin, xmax), (ymin, ymax)]
     return _spatial_sides(constraint.value)

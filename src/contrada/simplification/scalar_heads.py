@@ -9,7 +9,7 @@ from contrada.codes import NOT, PATTERN, TEXT
 from contrada.model import Constraint
 from contrada.model.operators import TEXTUAL
 from contrada.model.pieces import Cut, pieces_of
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.simplification.interning import OTHER, ConstraintPool, Term, Terms
 
 VALUES, RANGE, WIDE = 1, 2, 3  # how selective a head is, most selective first
@@ -51,7 +51,7 @@ class ScalarHeads:
 
     def _add(self, number: int, constraint: Constraint) -> None:
         self._at.setdefault(constraint.attribute, []).append(number)
-        if isinstance(constraint.operator, Reach):
+        if isinstance(constraint.operator, DistanceOperator):
             self._near.setdefault((constraint.attribute, constraint.value), []).append(number)
         if constraint.kind is not None or constraint.operator in ("is null", "is not null"):
             return
@@ -74,7 +74,7 @@ class ScalarHeads:
 
     def _under(self, number: int, constraint: Constraint) -> Iterable[int]:
         """Return the constraints that `constraint` may cover."""
-        if isinstance(constraint.operator, Reach):
+        if isinstance(constraint.operator, DistanceOperator):
             return self._near[constraint.attribute, constraint.value]
         if constraint.kind is not None or constraint.operator == "is null":
             return [number]

@@ -13,7 +13,7 @@ from contrada.doors import door
 from contrada.errors import ArgumentError, FilterError
 from contrada.geometry import Point, RelationSet
 from contrada.model import Constraint, Filter, Predicate
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.shown import short
 from contrada.tracking.durations import Duration, duration_ms
 
@@ -133,7 +133,7 @@ def _spatial_constraint(predicate: Predicate) -> Constraint:
     for part in predicate.filters:
         own = [constraint for constraint in part if isinstance(constraint.operator, RelationSet)]
         found.update(dict.fromkeys(own))
-        if not own and any(isinstance(constraint.operator, Reach) for constraint in part):
+        if not own and any(isinstance(constraint.operator, DistanceOperator) for constraint in part):
             shown = f"`{part!s:.60}`"
             raise FilterError(
                 f"on: objects are tracked by a relation to a region or point, not by a distance; got {shown}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.model import BeyondDistance, WithinDistance
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.papers.spatial.drawn_regions import star_order
 from generators.families.mosaic import Mosaic
 
@@ -75,7 +75,7 @@ def relations() -> st.SearchStrategy[Relation]:
     return st.sampled_from(Relation)
 
 
-def distances() -> st.SearchStrategy[Reach]:
+def distances() -> st.SearchStrategy[DistanceOperator]:
     """Within or beyond a distance that is common on the grid: 0, sides and diagonals."""
     distance = st.sampled_from([0.0, 0.5, 1.0, 2.0, 5.0, 2**0.5, 1e9])
     return st.builds(WithinDistance, distance) | st.builds(BeyondDistance, distance)

@@ -23,7 +23,7 @@ import numpy as np
 import shapely
 
 from contrada.geometry import Point, Region, RelationSet, relate
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from oracles.distance import is_within, square_of_distance
 
 Message: TypeAlias = Mapping[str, object]
@@ -84,7 +84,7 @@ def holds(constraint: Any, message: Message) -> bool | None:
         return value is not None
     if isinstance(asked, RelationSet):
         return relate(value, constraint.value) in asked if isinstance(value, (Region, Point)) else None
-    if isinstance(asked, Reach):
+    if isinstance(asked, DistanceOperator):
         return _reach_holds(asked, constraint.value, value) if isinstance(value, (Region, Point)) else None
     if asked == "!=":
         return _negated(_scalar_holds(constraint, "=", value))
@@ -93,7 +93,7 @@ def holds(constraint: Any, message: Message) -> bool | None:
     return _scalar_holds(constraint, asked, value)
 
 
-def _reach_holds(asked: Reach, given: Any, value: Any) -> bool:
+def _reach_holds(asked: DistanceOperator, given: Any, value: Any) -> bool:
     """Whether a value has one of the outcomes that a distance constraint asks for: enclosed, reached, beyond."""
     shapes = value.to_shapely(), given.to_shapely()
     is_near = is_within(square_of_distance(*shapes), asked.number)

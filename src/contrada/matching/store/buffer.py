@@ -11,7 +11,7 @@ from contrada.codes import MAX_SCANNED_VERTICES
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, compact, frozen
 from contrada.index.items import Items, items_of
-from contrada.index.near import NearTree
+from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, flat_tree
 from contrada.index.raw import GrowingArray, RawBuffer, with_room
 from contrada.index.scanned import RecordView
@@ -22,7 +22,7 @@ from contrada.matching.store.custom_types import CustomConstraints, CustomIndex,
 from contrada.matching.store.level import EMPTY, Level, Slot
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.model import Constraint, Predicate
-from contrada.model.reach import Reach
+from contrada.model.reach import DistanceOperator
 from contrada.model.types import Asked
 
 
@@ -90,7 +90,7 @@ def _breadth(constraint: Constraint) -> tuple[bool, float]:
     """Return a sort key that estimates how many messages pass; filters are reached through the smallest key."""
     if isinstance(constraint.operator, str):
         return False, 0.0
-    around = constraint.operator.number if isinstance(constraint.operator, Reach) else 0.0
+    around = constraint.operator.number if isinstance(constraint.operator, DistanceOperator) else 0.0
     width = height = 2 * around
     if isinstance(constraint.value, Region):
         xmin, ymin, xmax, ymax = constraint.value.bounds
@@ -143,7 +143,7 @@ class Growing:
         operator = constraint.operator
         assert not isinstance(operator, str), "operators of added types grow elsewhere"
         self._masks.append(operator.mask)
-        if isinstance(operator, Reach):
+        if isinstance(operator, DistanceOperator):
             self._distances.append(operator.number)
 
     def _append_offset(self, number: int) -> None:
@@ -163,12 +163,12 @@ class Growing:
             return NearResidual(NearConstraints(filters, masks, column, self._distances.view()), offsets)
         return Residual(Constraints(filters, masks, column), offsets)
 
-    def tree(self) -> PackedTree | NearTree:
+    def tree(self) -> PackedTree | DistanceTree:
         """Return a view that matches messages, by a scan or nearly so."""
         n = self._filters.count
         if self._distances.count:
             parts = self._masks.view(), self._distances.view(), self._filters.view()
-            return NearTree(self._items()[0], *parts, is_ordered=True)
+            return DistanceTree(self._items()[0], *parts, is_ordered=True)
         if len(self._numbers) <= n:
             self._numbers = frozen(np.arange(2 * n + 1, dtype=np.int32))
         rest = frozen(self._masks.view()), frozen(self._filters.view())

@@ -13,7 +13,7 @@ from contrada.codes import DISJOINT_BIT, FILTER, TEXT
 from contrada.geometry import RegionArray
 from contrada.geometry.arrays import frozen
 from contrada.index.items import boxes_of
-from contrada.index.near import NearTree
+from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree
 from contrada.index.raw import RawRecords, joined_raw
 from contrada.index.scalar_packing import Regions, pack_scalars, raw_of
@@ -36,7 +36,7 @@ from contrada.matching.store.custom_types import CustomConstraints, CustomIndex,
 Slot = tuple[str, str]  # an attribute, and "region", "point", one of NEAR_KINDS, or the name of an added type
 Spatial = Constraints | NearConstraints
 Part = Spatial | NearConstraints | CustomConstraints
-Tree = PackedTree | NearTree | CustomIndex
+Tree = PackedTree | DistanceTree | CustomIndex
 Indexed = Tree | Residual | CustomResidual
 NEAR_KINDS = ("near region", "near point")  # of slots: what distance constraints compare with
 Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
@@ -121,7 +121,7 @@ class Level(NamedTuple):
 
     def filters_under(self, part: Indexed) -> NDArray[np.int32]:
         """Return the filter of every constraint in a tree or in residual constraints."""
-        rows = part.rows if isinstance(part, PackedTree | NearTree) else part.part.filters
+        rows = part.rows if isinstance(part, PackedTree | DistanceTree) else part.part.filters
         return self.filters_at(rows).astype(np.int32, copy=False)
 
     def part_of(self, part: Indexed) -> Part:
@@ -129,7 +129,7 @@ class Level(NamedTuple):
         filters = self.filters_under(part)
         if isinstance(part, PackedTree):
             return Constraints(filters, part.masks, part.values())
-        if isinstance(part, NearTree):
+        if isinstance(part, DistanceTree):
             return NearConstraints(filters, part.masks, part.column, part.distances)
         return part.part._replace(filters=filters)
 

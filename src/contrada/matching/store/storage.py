@@ -24,7 +24,7 @@ from contrada.geometry.arrays import Arrays
 from contrada.geometry.saved.directories import Format, read_directory, save_directory
 from contrada.geometry.saved.directories import read_header as read_kind_header
 from contrada.geometry.saved.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
-from contrada.index.near import NearTree
+from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
 from contrada.index.ranking import ScalarArrays
 from contrada.index.scalars import ScalarIndex
@@ -220,17 +220,17 @@ def is_related(part: Residual | CustomResidual) -> bool:
 
 def _near_slots(level: Level) -> list[list[str]]:
     """Return the slots of distance constraints, those of trees before those of residual constraints."""
-    trees = [[*slot, "tree"] for slot, tree in level.trees.items() if isinstance(tree, NearTree)]
+    trees = [[*slot, "tree"] for slot, tree in level.trees.items() if isinstance(tree, DistanceTree)]
     return trees + [[*slot, "checks"] for slot, part in level.checks.items() if isinstance(part, NearResidual)]
 
 
 def _near_arrays(level: Level) -> dict[str, NDArray[Any]]:
     """Return the arrays of distance constraints, numbered as in `_near_slots`; indexes are built when opened."""
-    parts: list[NearTree | NearResidual] = [tree for tree in level.trees.values() if isinstance(tree, NearTree)]
+    parts: list[DistanceTree | NearResidual] = [tree for tree in level.trees.values() if isinstance(tree, DistanceTree)]
     parts += [part for part in level.checks.values() if isinstance(part, NearResidual)]
     arrays: dict[str, NDArray[Any]] = {}
     for k, part in enumerate(parts):
-        filters = part.rows if isinstance(part, NearTree) else part.filters
+        filters = part.rows if isinstance(part, DistanceTree) else part.filters
         own = {"filters": filters, "masks": part.masks, "distances": part.distances}
         column = part.column
         own |= {"xy": column.xy} if isinstance(column, PointArray) else column.arrays._asdict()
@@ -240,9 +240,9 @@ def _near_arrays(level: Level) -> dict[str, NDArray[Any]]:
 
 def _near_of(
     slots: list[list[str]], arrays: dict[str, NDArray[Any]], numbered: int
-) -> tuple[dict[Slot, NearTree], dict[Slot, NearResidual]]:
+) -> tuple[dict[Slot, DistanceTree], dict[Slot, NearResidual]]:
     """Return the distance constraints of a saved table; raise ValueError unless filters are below `numbered`."""
-    trees, checks = dict[Slot, NearTree](), dict[Slot, NearResidual]()
+    trees, checks = dict[Slot, DistanceTree](), dict[Slot, NearResidual]()
     for k, (attribute, kind, form) in enumerate(slots):
         require(kind in NEAR_KINDS and form in ("tree", "checks"), f"distance constraints of unknown kind {kind!r:.60}")
         filters, masks, distances = (arrays[f"near{k}-{name}"] for name in ("filters", "masks", "distances"))
@@ -255,7 +255,7 @@ def _near_of(
         column = _column_of(f"near{k}", arrays, kind.removeprefix("near "), count)
         if form == "tree":
             require(len(np.unique(filters)) == count, "a filter is reached twice")
-            trees[attribute, kind] = NearTree(column, masks, distances, filters, is_ordered=True)
+            trees[attribute, kind] = DistanceTree(column, masks, distances, filters, is_ordered=True)
         else:
             require(bool((filters[1:] >= filters[:-1]).all()), "filters are not in ascending order")
             checks[attribute, kind] = NearConstraints(filters, masks, column, distances).checks()

@@ -13,7 +13,7 @@ from contrada import kernels
 from contrada.errors import FilterError
 from contrada.geometry.arrays import frozen, ranges
 from contrada.index.items import boxes_of
-from contrada.index.near import NearTree
+from contrada.index.near import DistanceTree
 from contrada.index.packed import GATE_VIEW, PackedTree, first_of_equals, reordered
 from contrada.index.raw import RawRecords
 from contrada.index.scalar_packing import Regions, pack_scalars
@@ -68,7 +68,7 @@ class CountingMatcher:
         whose = [self._scalars.owners()]
         constraints, count = [numbers], int(numbers.max(initial=-1)) + 1
         shift = len(leaves.slot) - count  # spatial leaves are numbered after all scalar leaves
-        self._trees: list[tuple[Slot, PackedTree | NearTree]] = []
+        self._trees: list[tuple[Slot, PackedTree | DistanceTree]] = []
         for slot in sorted(level.trees.keys() | level.checks.keys()):
             part = _spatial(level, slot)
             if isinstance(part, NearConstraints):
@@ -182,7 +182,7 @@ def _spatial(level: Level, slot: Slot) -> Spatial:
     """Return all constraints of a level at a slot."""
     parts: list[Any] = []
     for found in (level.trees.get(slot), level.checks.get(slot)):
-        if isinstance(found, PackedTree | NearTree | Residual):
+        if isinstance(found, PackedTree | DistanceTree | Residual):
             parts.append(level.part_of(found))
     if not parts:
         raise FilterError(f"the counting matcher does not support constraints of type {slot[1]!r}")
@@ -190,10 +190,10 @@ def _spatial(level: Level, slot: Slot) -> Spatial:
     return whole
 
 
-def _apart(part: NearConstraints, first: int, shift: int) -> tuple[NearTree, Integers, Integers]:
+def _apart(part: NearConstraints, first: int, shift: int) -> tuple[DistanceTree, Integers, Integers]:
     """Return a tree of distance constraints, and the number and filter of each; equal ones are not shared."""
     numbers = np.arange(first, first + len(part.filters))
-    tree = NearTree(part.column, part.masks, part.distances, (numbers + shift).astype(np.int32))
+    tree = DistanceTree(part.column, part.masks, part.distances, (numbers + shift).astype(np.int32))
     return tree, numbers, part.filters.astype(np.int64)
 
 
