@@ -54,6 +54,8 @@ READS = [
     "overlay publish {} --to 127.0.0.1:9 --tls-cert BAD --tls-key BAD --tls-ca BAD",
     "experiment run cover-table-1 --set commands=10 --set k=1 --seeds 1 --output PARENT",
     "experiment show cover-table-1 --output PARENT",
+    "artifacts list BAD",
+    "artifacts prune BAD --dry-run",
 ]
 SPARK_READS = ["demo", "ingest", "stream"]  # below is what they refuse before it starts
 READ_NOTHING = [

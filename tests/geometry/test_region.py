@@ -186,7 +186,9 @@ def test_repair_mends_what_can_be_mended():
 
 
 def test_geographic_coordinates_must_fit_the_globe():
-    with pytest.raises(ct.RegionError, match=r"crosses the antimeridian into a MultiPolygon \(RFC 7946"):
+    with pytest.raises(
+        ct.RegionError, match=r"crosses the antimeridian use wrap=, or split it into a MultiPolygon \(RFC 7946"
+    ):
         ct.Region.from_wkt("POLYGON((170 0, 190 0, 190 5, 170 0))", crs="EPSG:4326")
     assert ct.Region.from_wkt("POLYGON((170 0, 190 0, 190 5, 170 0))", crs="EPSG:3857").crs == "EPSG:3857"
     assert ct.Region.from_wkt("SRID=4326;POLYGON((170 0, 180 0, 180 5, 170 0))").crs == "EPSG:4326"

@@ -248,7 +248,7 @@ class RegionArray(Immutable):
         in longitude and latitude, then stays within `metres` of the geodesic between the given vertices.
 
         >>> RegionArray.from_wkt(["POLYGON((0 50, 60 50, 30 70, 0 50))"]).densified(1000)
-        <RegionArray of 1 regions, 129 vertices>
+        <RegionArray of 1 regions, 97 vertices>
         """
         from contrada.geometry.globe_reading import densified_column
 

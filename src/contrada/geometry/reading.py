@@ -57,7 +57,7 @@ def read_regions(
     array of WKB, WKT or GeoArrow, including a GeoSeries. `crs` is the coordinate reference system of rows that name
     none; a row that names another system is rejected. `repair` repairs regions that can be repaired.
 
-    `wrap` and `densify` are for longitude and latitude ([Globe](globe.md)). `wrap="longitude"` brings regions that
+    `wrap` and `densify` are for longitude and latitude ([Globe](../globe.md)). `wrap="longitude"` brings regions that
     leave longitude -180..180 back, cut at the date line; with `wrap="shorter"` every edge of more than 180 degrees goes
     the shorter way round, and an outline around a pole holds the pole. `densify` adds vertices along geodesics, so that
     edges stay within so many metres of them.

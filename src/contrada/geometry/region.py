@@ -249,7 +249,7 @@ class Region(Immutable):
 
         >>> flight_zone = Region([(0, 50), (60, 50), (30, 70)], crs="EPSG:4326")
         >>> round(flight_zone.densified(1000).bounds[1], 1), round(flight_zone.densified(1000).area - flight_zone.area)
-        (50.0, -102)
+        (50.0, -4)
         """
         return self._column.densified(metres)[0]
 

@@ -147,7 +147,7 @@ def reach_covers(first: Constraint, second: Constraint) -> bool:
         if first.value == second.value:
             return one.number >= other.number and first.value.crs == second.value.crs
         if isinstance(first.value, Point):  # it encloses what is near the other's value
-            return _outcome(second.value, other.number, first.value, one.number, ENCLOSED_BIT) == ENCLOSED
+            return bool(_outcome(second.value, other.number, first.value, one.number, ENCLOSED_BIT) == ENCLOSED)
         return one.number >= other.number and relate(second.value, first.value) in RelationSet.S_WITHIN
     except CrsError:
         return False

@@ -34,6 +34,10 @@ def full_place(where: str | os.PathLike[str]) -> str:
 def store_of(where: str | os.PathLike[str]) -> tuple[Any, str]:
     """Return the file system of a path or URI, and the path within it."""
     text = os.fspath(where)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise TableError(f"{text!a} is no place for artifacts: PyArrow opens names in UTF-8 only") from error
     if not is_uri(text):
         return LocalFileSystem(), os.path.abspath(text)
     try:

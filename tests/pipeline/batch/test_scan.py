@@ -117,7 +117,9 @@ def test_chunks_find_what_the_whole_table_finds(chunk_rows):
     few = FewMessages(data.getvalue().to_pybytes(), ("area", "size", "name"), {})
     job = Job(tuple(rows.column_names), ct.parse(MIXED), ("string", "string"), {})
     batches = rows.append_column("row", pa.array(range(100))).to_batches(max_chunksize=5)
-    found = pa.Table.from_batches(list(scan_batches(iter(batches), few, job, "subscription", chunk_rows))).to_pylist()
+    found = pa.Table.from_batches(
+        list(scan_batches(iter(batches), few, job, "subscription", chunk_rows=chunk_rows))
+    ).to_pylist()
     lists = [(row["message_id"], one["subscriber"], one["key"]) for row in found for one in row["found"] or ()]
     table = ct.ForwardingTable()
     table.subscribe_many(rows, MIXED)

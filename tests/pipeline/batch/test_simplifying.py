@@ -62,7 +62,8 @@ def drawn(count):
 
 @pytest.fixture(scope="module")
 def generated():
-    rare = [ct.Constraint("name", operator, "a") for operator in ("prefix", "suffix", "contains", "not like")]
+    shapes = ("prefix", "suffix", "contains", "like")
+    rare = [ct.Constraint("name", f"{negation}{shape}", "a") for shape in shapes for negation in ("", "not ")]
     asked = [*drawn(120), *(ct.Predicate([ct.Filter([one])]) for one in rare)]
     operators = {str(one.operator) for predicate in asked for part in predicate for one in part}
     assert {*(name for names in OPERATORS.values() for name in names), "is null", "is not null"} - operators <= {"<>"}
