@@ -14,6 +14,8 @@ From Kafka to Kafka:
     --output kafka:matches
 More subscriptions than a host can hold, in partitions:
   contrada stream incoming/ subscriptions.ndjson --plan partitioned --checkpoint state --output out
+When vehicles enter and leave depots:
+  contrada stream fixes/ depots.ndjson --track vehicle --time at --on 'enter, exit' --checkpoint state --output out
 Only the messages available now:
   contrada stream incoming/ subscriptions.ndjson --checkpoint state --output out --once
 
@@ -64,6 +66,21 @@ def stream(
     files: Annotated[int | None, option(READ, "Maximum number of files per batch.", min=1)] = None,
     records: Annotated[int | None, option(READ, "Maximum number of Kafka records per batch.", min=1)] = None,
     servers: Annotated[str, option(READ, "Kafka servers as host:port, ...")] = "localhost:9092",
+    track: options.Track = None,
+    on: options.On = None,
+    time: options.EventTime = None,
+    exit_buffer: options.ExitBuffer = 0.0,
+    exit_after: options.ExitAfter = None,
+    first: options.First = options.FirstFix.enter,
+    late: options.Late = options.LateFixes.ignore,
+    expire_after: options.ExpireAfter = None,
+    delay: Annotated[
+        str | None, option(options.TRACKING, "With --track: how long dwells and expiries wait for late messages.")
+    ] = None,
+    buckets: Annotated[
+        int,
+        option(options.TRACKING, "With --track: number of parts of the state of a new checkpoint.", min=1, max=4096),
+    ] = 64,
     by: options.ByOption = ByUnit.subscription,
     plan: Annotated[
         StreamPlans, option(RUNNING, "Table of a new checkpoint: on every host, or in partitions; auto: by its size.")
@@ -91,6 +108,9 @@ def stream(
         raise typer.BadParameter("--once and --every cannot be combined")
     if partitions is not None and plan is not StreamPlans.partitioned:
         raise typer.BadParameter("--partitions needs --plan partitioned")
+    watching = {"on": on, "exit_buffer": exit_buffer, "exit_after": exit_after, "first": first.value}
+    timing = {"time": time, "late": late.value, "expire_after": expire_after, "delay": delay, "buckets": buckets}
+    check_tracking(track, watching, timing, by is not ByUnit.subscription or plan is StreamPlans.partitioned)
     check_exist((subscriptions, changes))
     require_spark()
     from contrada.cli.spark.stream import StreamPlan, run
@@ -101,5 +121,20 @@ def stream(
     work = StreamPlan(
         messages, asking, checkpoint, output, changes, id, format, tuple(names_in(times)), files, records, servers,
         by.value, trigger, compact_after, metrics, quiet, master, jars, wanted, partitions, tuple(names_in(keep)),
+        None if track is None else {"track": track, **watching, **timing},
     )  # fmt: skip
     raise typer.Exit(run(work))
+
+
+def check_tracking(track: str | None, watching: dict[str, Any], timing: dict[str, Any], is_other: bool) -> None:
+    """Raise BadParameter for options that need --track, and for others that do not go with it."""
+    named = [
+        watching["on"],
+        watching["exit_buffer"],
+        watching["exit_after"],
+        *map(timing.get, ("time", "expire_after")),
+    ]
+    if track is None and any(named):
+        raise typer.BadParameter("--on, --time, --exit-buffer, --exit-after and --expire-after need --track")
+    if track is not None and (is_other or not watching["on"] or not timing["time"]):
+        raise typer.BadParameter("--track needs --on and --time, and no --by subscriber and --plan partitioned")

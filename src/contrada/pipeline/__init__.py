@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from contrada.pipeline.stream.streaming import Stream as Stream
     from contrada.pipeline.stream.streaming import match_stream as match_stream
     from contrada.pipeline.stream.table_sink import TableSink as TableSink
+    from contrada.pipeline.stream.tracking import TrackedStream as TrackedStream
+    from contrada.pipeline.stream.tracking import track_stream as track_stream
     from contrada.pipeline.stream.worker import Decoding as Decoding
     from contrada.pipeline.systems import with_crs as with_crs
     from contrada.report.report import write_report as write_report
@@ -74,6 +76,7 @@ _HOMES = {
         "pipeline.stream.sinks": ("ConsoleSink", "KafkaSink", "ParquetSink"),
         "pipeline.stream.streaming": ("Stream", "match_stream"),
         "pipeline.stream.table_sink": ("TableSink",),
+        "pipeline.stream.tracking": ("TrackedStream", "track_stream"),
         "pipeline.stream.worker": ("Decoding",),
         "pipeline.systems": ("with_crs",),
         "report.report": ("write_report",),

@@ -73,11 +73,18 @@ class Tracks:
     [Inside(object='b1', number=7, since=1000)]
     """
 
-    def __init__(self, *, late: Late = "ignore", expire_after: int | None = None, deltas: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        late: Late = "ignore",
+        expire_after: int | None = None,
+        deltas: bool = True,
+        watches: Watches | None = None,
+    ) -> None:
         if not is_chosen(late, "ignore") and not is_chosen(late, "arrival"):
             raise ArgumentError(f'late: need "ignore" or "arrival", got {late!r:.60}')
         self._late, self._expire_after = late, _checked_expiry(expire_after)
-        self._objects, self._watches = TrackedObjects(), Watches()
+        self._objects, self._watches = TrackedObjects(), Watches() if watches is None else watches
         self._crossing: tuple[int, CrossingIndex | None] = (0, None)  # for the version of the watches
         self._events = EventArrays(*(np.zeros(256, kind) for kind in ("u1", "u1", "u1", "u1", "i4", "i4", "i8", "i8")))
         size = 256 if deltas else 0
@@ -111,8 +118,29 @@ class Tracks:
         told = self._told(None, None)
         for number in known:
             self._watches.drop(number)
-            self._journal.note_unwatch(number)
+            if not self._watches.is_view:
+                self._journal.note_unwatch(number)
         return told
+
+    def take_watches(self, watches: Watches) -> None:
+        """Take a later view of subscriptions that are kept elsewhere; nothing that it lacks may have an object inside.
+
+        The time of watching of a new subscription is `fixes`.
+        """
+        inside = self._watches.arrays.inside
+        watches.arrays.inside[: len(inside)] = inside
+        self._watches, self._crossing = watches, (-1, None)
+
+    @property
+    def fixes(self) -> int:
+        """Number of fixes taken."""
+        return int(self._objects.arrays.state[FIXES])
+
+    @property
+    def oldest(self) -> int:
+        """Number of fixes taken at the last fix of the object that is silent longest; `fixes` without objects."""
+        seen = self._objects.arrays.seen
+        return int(seen[seen > 0].min(initial=self.fixes))
 
     def watched(self, number: int) -> Watch | None:
         """Return what is watched under a number; None if nothing is."""
@@ -322,7 +350,7 @@ class Tracks:
         """Return the whole state as bytes, the watched subscriptions included; deltas are not affected."""
         a, objects = self._objects.arrays, self._objects
         whole = Journal(True)
-        whole.watched = dict.fromkeys(self.numbers())
+        whole.watched = {} if self._watches.is_view else dict.fromkeys(self.numbers())
         slots = [slot for slot, id in enumerate(objects.ids) if id is not None]
         whole.note_names(slots, objects.aliases())
         owners, numbers, places = objects.pairs()
@@ -330,11 +358,19 @@ class Tracks:
         return packed(self._saved(whole, [owners, numbers, *pairs]))
 
     @classmethod
-    def restore(cls, snapshot: bytes, deltas: Iterable[bytes] = (), *, keep_deltas: bool = True) -> Tracks:
-        """Return the state of a snapshot and of all deltas that were taken after it, in order."""
+    def restore(
+        cls, snapshot: bytes, deltas: Iterable[bytes] = (), *, keep_deltas: bool = True, watches: Watches | None = None
+    ) -> Tracks:
+        """Return the state of a snapshot and of all deltas that were taken after it, in order.
+
+        A state of which the subscriptions are kept elsewhere needs them as `watches`.
+        """
         first = unpacked(snapshot)
         expire_after, is_arrival = int(first.head[3]), bool(first.head[4])
-        tracks = cls(late="arrival" if is_arrival else "ignore", expire_after=expire_after or None, deltas=keep_deltas)
+        tracks = cls(
+            late="arrival" if is_arrival else "ignore", expire_after=expire_after or None, deltas=keep_deltas,
+            watches=watches,
+        )  # fmt: skip
         for saved in (first, *map(unpacked, filter(None, deltas))):
             tracks._take(saved)
         tracks._count_inside()

@@ -29,11 +29,13 @@ class Watches:
         self._free: list[int] = []
         self.is_timed = self.is_buffered = False  # whether one ever had a dwell or exit_after, or an exit buffer
         self.version = 0  # changes with every change of subscriptions
+        self.is_view = False  # the parameters belong to others, and are not saved with a state
 
     def get(self, number: int) -> Watch | None:
         """Return what is watched under a number."""
         place = self._numbers.get(number)
-        return None if place is None else self._watches[place]
+        is_gone = place is None or self.arrays.places[number] < 0
+        return None if place is None or is_gone else self._watches[place]
 
     def numbers(self) -> list[int]:
         """Return the watched numbers, rising."""
@@ -61,8 +63,25 @@ class Watches:
             a.bounds[place] = [*xy[0], *xy[0]] if len(xy) else values.regions.bounds[0]
         self.version += 1
 
+    def view(self, places: NDArray[np.int32], since: NDArray[np.int64]) -> Watches:
+        """Return watches that share the parameters of these, with own places by number and own times of watching.
+
+        These are only added to while a view is used.
+        """
+        made = Watches()
+        size = len(self.arrays.kinds)
+        own = {"inside": np.zeros(size, np.int32), "removed": np.zeros(size, np.uint8)}
+        made.arrays = self.arrays._replace(places=places, since=longer(since, size, 0), **own)
+        made._watches, made._numbers, made.is_view = self._watches, self._numbers, True
+        made.is_timed, made.is_buffered, made.version = self.is_timed, self.is_buffered, self.version
+        return made
+
     def drop(self, number: int) -> None:
         """Remove a subscription of which no pair is left."""
+        if self.is_view:
+            self.arrays.places[number] = -1
+            self.version += 1
+            return
         place = self._numbers.pop(number)
         self._watches[place] = None
         self._free.append(place)
@@ -93,7 +112,8 @@ class Watches:
 
     def crossable(self) -> list[int]:
         """Return the numbers that ask for crossings."""
-        return [number for number in self.numbers() if self.known(number).kinds & CROSS_BIT]
+        known = self.arrays.places
+        return [number for number in self.numbers() if known[number] >= 0 and self.known(number).kinds & CROSS_BIT]
 
     def known(self, number: int) -> Watch:
         """Return what is watched under a number that is watched."""

@@ -30,7 +30,8 @@ from contrada.pipeline.storage import Storage, full_place
 from contrada.pipeline.stream.message_files import MessageFiles
 from contrada.pipeline.stream.progress import StreamProgress
 from contrada.pipeline.stream.sinks import ConsoleSink, KafkaSink, ParquetSink
-from contrada.pipeline.stream.streaming import match_stream
+from contrada.pipeline.stream.streaming import Stream, match_stream
+from contrada.pipeline.stream.tracking import track_stream
 from contrada.pipeline.stream.worker import Decoding
 
 KAFKA, RATE = "kafka:", "rate:"
@@ -61,6 +62,7 @@ class StreamPlan(NamedTuple):
     plan: Plan = "auto"
     partitions: int | None = None
     keep: tuple[str, ...] = ()
+    tracking: dict[str, Any] | None = None  # arguments of `track_stream`
 
 
 def run(plan: StreamPlan) -> int:
@@ -79,10 +81,7 @@ def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
         frame, decoding = _source(spark, plan)
         is_begun = Storage(plan.checkpoint).inner("contrada").names("versions")
         first = None if plan.asking is None or is_begun else _first_table(spark, plan, plan.asking)
-        stream = match_stream(
-            frame, first, plan.changes, sink=_sink(plan), checkpoint=plan.checkpoint, by=plan.by, decoding=decoding,
-            trigger=plan.trigger, compact_after=plan.compact_after, progress=line.show, plan=plan.plan, keep=plan.keep,
-        )  # fmt: skip
+        stream = _started(plan, frame, first, decoding, line)
         interruption.is_patient = True
         while not stream.wait(POLL_SECONDS):
             if interruption.number is not None:
@@ -98,6 +97,20 @@ def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
     return 0
 
 
+def _started(plan: StreamPlan, frame: Any, first: Any, decoding: Decoding | None, line: Line) -> Stream:
+    """Start the stream, and tell which subscriptions cannot be watched."""
+    common: dict[str, Any] = {"checkpoint": plan.checkpoint, "decoding": decoding, "trigger": plan.trigger}
+    if plan.tracking is None:
+        return match_stream(
+            frame, first, plan.changes, sink=_sink(plan), by=plan.by, compact_after=plan.compact_after,
+            progress=line.show, plan=plan.plan, keep=plan.keep, **common,
+        )  # fmt: skip
+    stream = track_stream(frame, first, plan.changes, sink=_sink(plan), progress=line.show, **plan.tracking, **common)
+    for key, reason in stream.unwatched.items():
+        typer.echo(f"not watched: subscription {key!r}: {reason}", err=True)
+    return stream
+
+
 def _first_table(spark: SparkSession, plan: StreamPlan, asking: Asking) -> ForwardingTable | PartitionedArtifact:
     """Return the table of a new checkpoint, in partitions if asked for, or if it is larger than a worker can hold."""
     most, each = table_limits(spark)
@@ -105,7 +118,7 @@ def _first_table(spark: SparkSession, plan: StreamPlan, asking: Asking) -> Forwa
     place = f"{full_place(plan.checkpoint)}/contrada/artifacts"
     if plan.plan != "partitioned":
         table = table_of(asking, _tell_rejected)
-        if plan.plan == "broadcast" or table.stats().nbytes <= most:
+        if plan.plan == "broadcast" or plan.tracking is not None or table.stats().nbytes <= most:
             return table
         reject = _ignore  # rejections were reported on the first reading
     rows = split_rows(asking, reject)
@@ -171,7 +184,8 @@ def _kafka(spark: SparkSession, plan: StreamPlan) -> DataFrame:
 def _sink(plan: StreamPlan) -> Any:
     if plan.output.startswith(KAFKA):
         return KafkaSink(plan.servers, plan.output.removeprefix(KAFKA))
-    return ConsoleSink() if plan.output == "-" else ParquetSink(plan.output)
+    rows = "matches" if plan.tracking is None else "events"
+    return ConsoleSink() if plan.output == "-" else ParquetSink(plan.output, rows)
 
 
 class BatchLine:

@@ -15,7 +15,7 @@ from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.systems import Systems, named_columns
 from contrada.tracking import KINDS, REASONS, Tracker, TrackEvents
-from contrada.tracking.transitions import RELATIONS
+from contrada.tracking.transitions import RELATIONS, Transitions
 
 TIME = pa.timestamp("us", "UTC")
 UNWATCHED = pa.schema({"key": pa.string(), "reason": pa.string()})
@@ -60,32 +60,31 @@ def follow_batches(batches: Iterator[Any], job: TrackJob, newest: int | None) ->
         ids, kind = batch.column(0), batch.column(0).type
         told = tracker.publish(named_columns(batch, job.names, job.systems, 1), now=0, threads=1)
         if len(told):
-            yield _events(told, tracker.table, ids, fields)
+            yield event_rows(told.transitions, tracker.table, ids, fields)
         if told.rejected:
             yield _rejections(told, ids, fields)
     if tracker is not None and newest is not None:
         told = tracker.advance(newest)
         if len(told):
-            yield _events(told, tracker.table, pa.nulls(0, kind), fields)
+            yield event_rows(told.transitions, tracker.table, pa.nulls(0, kind), fields)
 
 
-def _events(told: TrackEvents, table: ForwardingTable, ids: Any, fields: Mapping[str, Any]) -> Any:
-    """Return events as a record batch; one that time told has no message."""
-    own = told.transitions
+def event_rows(own: Transitions, table: ForwardingTable, ids: Any, fields: Mapping[str, Any]) -> Any:
+    """Return events as a record batch; `ids` are those of messages by row, and what time told has none."""
     # An id of None is taken for rows of -1, which lie behind the last one.
     with_none = pa.concat_arrays([ids, pa.nulls(1, ids.type)])
     columns = {
         "event": _KINDS.take(pa.array(own.kinds)),
         "subscriber": table.subscribers_of(own.numbers, "subscription"),
         "key": table.keys_of(own.numbers),
-        "object": own.objects,
+        "object": list(own.objects),
         "before": _relations(own.befores),
         "after": _relations(own.afters),
         "time": pa.array(own.times * 1_000).cast(TIME),
         "reason": _REASONS.take(pa.array(own.reasons)),
     }
     messages = with_none.take(pa.array(np.where(own.rows < 0, len(ids), own.rows)))
-    return _batch(messages, columns, fields)
+    return answer_rows(messages, columns, fields)
 
 
 def _relations(codes: Any) -> Any:
@@ -94,10 +93,10 @@ def _relations(codes: Any) -> Any:
 
 def _rejections(told: TrackEvents, ids: Any, fields: Mapping[str, Any]) -> Any:
     reasons = [plain_text(item.reason) for item in told.rejected]
-    return _batch(ids.take(pa.array([item.row for item in told.rejected])), {"rejection": reasons}, fields)
+    return answer_rows(ids.take(pa.array([item.row for item in told.rejected])), {"rejection": reasons}, fields)
 
 
-def _batch(ids: Any, columns: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
+def answer_rows(ids: Any, columns: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
     """Return a record batch with a row per id; a column that is not given is null."""
 
     def column(name: str, kind: Any) -> Any:

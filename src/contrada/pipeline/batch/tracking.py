@@ -95,7 +95,7 @@ def track(
         raise ContradaError(f"partitions: need a number from 1 to 65535, got {partitions!r:.60}")
     compiled, artifact = _compiled(subscriptions, template, artifacts)
     columns = attribute_columns(messages, {*artifact.attributes, track, time})
-    id_type = _checked_types(messages, track, time)
+    id_type = checked_types(messages, track, time)
     job = TrackJob(
         artifact, tuple(columns), frame_systems(messages, columns),
         {"track": track, "time": time, "expire_after": expire_after},
@@ -126,7 +126,7 @@ def _compiled(
     return compiled, artifact
 
 
-def _checked_types(messages: DataFrame, track: str, time: str) -> str:
+def checked_types(messages: DataFrame, track: str, time: str) -> str:
     """Return the Spark type of the ids of objects; an absent column or one of another type is a FormatError."""
     kinds = {name: kind.simpleString() for name, _, kind in fields(messages.schema)}
     for name, allowed, need in ((track, NAME_TYPES, "text or whole numbers"), (time, TIMES, "timestamps")):

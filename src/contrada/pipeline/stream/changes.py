@@ -19,6 +19,7 @@ from contrada.errors import FormatError
 from contrada.formats.reading import read_messages
 from contrada.formats.records import SUFFIXES, Rejected, json_records, lines, opened
 from contrada.matching import ForwardingTable
+from contrada.model import Predicate
 from contrada.pipeline import manifests
 from contrada.pipeline.reasons import plain_text, reason_of
 from contrada.pipeline.storage import Storage
@@ -260,8 +261,11 @@ def apply_changes(
     records: Iterable[Change | Rejected],
     types: tuple[str, str],
     check: Callable[[set[str]], None] = lambda attributes: None,
+    admit: Callable[[Predicate], None] = lambda predicate: None,
 ) -> Applied:
-    """Apply records to a table in order; a bad one changes nothing. `check` raises for attributes it refuses.
+    """Apply records to a table in order; a bad one changes nothing.
+
+    `check` raises for attributes it refuses, `admit` for queries.
 
     >>> table = ForwardingTable()
     >>> made = apply_changes(table, [Change("subscribe", 1, 1, "size > 3"), Change("unsubscribe", 2, 2, None)],
@@ -283,6 +287,7 @@ def apply_changes(
                 predicate = asked_predicate(change.filter)
                 attributes = {constraint.attribute for part in predicate for constraint in part}
                 check(attributes)
+                admit(predicate)
                 table.subscribe(change.subscriber, predicate, change.key, replace=True)
                 made.attributes.update(attributes)
             made.changes.append(change)

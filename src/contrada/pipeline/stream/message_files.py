@@ -66,11 +66,17 @@ class MessageFiles:
             return None
         return Decoding(IDENTIFIERS if self._id is None else (self._id,), self._id is not None)
 
-    def stream(self, checkpoint: Storage) -> DataFrame:
-        """Return the messages of arriving files: `message_id`, the columns or the text, and the file."""
+    def stream(self, checkpoint: Storage, *, partly: bool = False) -> DataFrame:
+        """Return the messages of arriving files: `message_id`, the columns or the text, and the file.
+
+        With `partly`, damage is no error, and the rows before it are read.
+        """
         if self._schema is None:
             self._schema = self._settled_columns(checkpoint)
-        reader = self.session.readStream.options(**self._options).schema(self._schema)
+        options = (
+            {**self._options, "ignoreCorruptFiles": "true", "ignoreMissingFiles": "true"} if partly else self._options
+        )
+        reader = self.session.readStream.options(**options).schema(self._schema)
         return self._selected(reader.format(self._source).load(self.directory))
 
     def read(self, session: SparkSession, uris: Sequence[str], *, partly: bool = False) -> DataFrame:

@@ -58,11 +58,12 @@ class ParquetSink:
     Where files can be renamed, the directory is renamed when complete. In an object store the files are copied, and
     `_SUCCESS` is written last. The output belongs to one stream: a second stream is an error.
 
-    A store that PyArrow cannot open is written to by Spark alone: it has `_SUCCESS`, and no manifest.
+    A store that PyArrow cannot open is written to by Spark alone: it has `_SUCCESS`, and no manifest. `rows` is the
+    name of the first directory; it is `events` for tracked objects.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = full_place(path)
+    def __init__(self, path: str | os.PathLike[str], rows: str = "matches") -> None:
+        self.path, self._rows = full_place(path), rows
         self._place = output_place(self.path)
 
     def begin(self, stream: str) -> None:
@@ -86,7 +87,7 @@ class ParquetSink:
 
     def write(self, matches: DataFrame, rejected: DataFrame, batch: StreamBatch) -> None:
         """Write a batch: a directory of matches always, one of rejections if there are any."""
-        self._put(matches, "matches", batch)
+        self._put(matches, self._rows, batch)
         if batch.rejected:
             self._put(rejected, "rejected", batch)
         elif self._place is not None:
@@ -147,7 +148,8 @@ class KafkaSink:
         entries = [
             f.struct(f.lit(name).alias("key"), f.encode(text, "UTF-8").alias("value")) for name, text in headers.items()
         ]
-        records = known.selectExpr("*", "CAST(message_id AS STRING) AS __key", value)
+        key = "object" if "object" in rows.columns else "message_id"  # events of an object stay in order
+        records = known.selectExpr("*", f"CAST({key} AS STRING) AS __key", value)
         records = records.select(f.col("__key").alias("key"), "value", f.array(*entries).alias("headers"))
         records.write.format("kafka").options(**self._options).option("topic", topic).save()
 

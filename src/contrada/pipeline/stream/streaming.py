@@ -46,11 +46,12 @@ TEXT = "value"
 POLL_SECONDS = 0.05  # seconds
 
 
-class _BatchCounts(NamedTuple):
+class BatchCounts(NamedTuple):
     """The answers of a batch, their counts, and the censuses and files that its tasks report."""
 
     answers: DataFrame
     good: DataFrame  # the matches
+    bad: DataFrame  # the rejections: id, reason and text
     persisted: tuple[DataFrame, ...]
     read: int
     matches: int
@@ -118,14 +119,13 @@ class Stream:
         self.versions.committed(number)  # Spark begins a batch after the earlier ones are committed
         version = self.versions.of_batch(number)
         counted = self._counted(messages, number, version)
-        answers, lost = counted.answers, len(counted.damage)
+        lost = len(counted.damage)
         try:
             counts = counted.read + lost, counted.matches, counted.rejected + lost
             batch = StreamBatch(number, version.number, version.subscriptions, *counts)
             named = f.lit(version.number).cast("bigint")
             good = unfolded(counted.good, self._keep, (), counted.good.columns[1:]).withColumn("version", named)
-            bad = answers.where("reason IS NOT NULL")
-            bad = unfolded(bad, self._keep, (), ["reason", "raw"]).withColumn("version", named)
+            bad = counted.bad.withColumn("version", named)
             self.versions.check_driver()
             self._sink.write(good, _with_files(bad, counted.damage, version.number), batch)
         finally:
@@ -138,7 +138,7 @@ class Stream:
             assert report is not None
             self._told(report)
 
-    def _counted(self, messages: DataFrame, number: int, version: Version) -> _BatchCounts:
+    def _counted(self, messages: DataFrame, number: int, version: Version) -> BatchCounts:
         """Match a batch; look for damaged files if it fails, or if some of its files gave no rows."""
         if self._files is None:
             return self._count(messages, version)
@@ -161,7 +161,7 @@ class Stream:
         frame = damage.read(found)
         return self._count(messages.where("false") if frame is None else frame, version)._replace(damage=found.damage)
 
-    def _count(self, messages: DataFrame, version: Version) -> _BatchCounts:
+    def _count(self, messages: DataFrame, version: Version) -> BatchCounts:
         answers, good, persisted = self._answers(messages, version)
         matches = f.lit(-1)  # counted apart, where some are found twice
         if good is None:
@@ -176,7 +176,8 @@ class Stream:
             for frame in persisted:
                 frame.unpersist()
             raise
-        return _BatchCounts(answers, good, persisted, read, number, rejected, censuses, files, {})
+        bad = unfolded(answers.where("reason IS NOT NULL"), self._keep, (), ["reason", "raw"])
+        return BatchCounts(answers, good, bad, persisted, read, number, rejected, censuses, files, {})
 
     def _sent(self, messages: DataFrame, version: Version) -> tuple[DataFrame, tuple[str, ...]]:
         """Return the columns for tasks (id, attributes or text, file), and the names of the attributes."""
@@ -250,16 +251,16 @@ def match_stream(
     every batch. Matches and rejections carry the columns `keep` of their message; with `decoding` these are attributes
     of the texts, as text.
     """
-    _check_options(trigger, checkpoint, by, (plan, partitions), subscriptions)
+    check_options(trigger, checkpoint, by, (plan, partitions), subscriptions)
     place = Storage(checkpoint)
     files = None
     if isinstance(messages, MessageFiles):
         files, decoding = messages, messages.decoding if decoding is None else decoding
         messages = files.stream(place)
-    _check(messages, decoding, subscriptions, template, keep)
+    check_messages(messages, decoding, subscriptions, template, keep)
     session = messages.sparkSession
-    first = partial(_first, subscriptions, template=template, plan=plan, partitions=partitions)
-    taken = _sink_of(sink)
+    first = partial(first_table, subscriptions, template=template, plan=plan, partitions=partitions)
+    taken = sink_of(sink)
     source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
 
     def compact(version: Version, artifacts: str) -> Artifact:
@@ -301,9 +302,10 @@ def check_plan(table: Table, plan: str) -> None:
         raise ContradaError(f'the subscriptions were compiled with plan="{own}"; a stream keeps the plan it began with')
 
 
-def _check(
-    messages: DataFrame, decoding: Decoding | None, subscriptions: Any, template: Any, keep: Sequence[str]
+def check_messages(
+    messages: DataFrame, decoding: Decoding | None, subscriptions: Any, template: Any, keep: Sequence[str] = ()
 ) -> None:
+    """Raise for messages without the required columns, and for a template that has no rows."""
     if not messages.isStreaming:
         raise ContradaError("messages are a table; match_stream needs a stream, use match")
     if type(messages).__module__.startswith("pyspark.sql.connect"):
@@ -322,7 +324,7 @@ def _check(
         raise ContradaError("template needs rows of subscriptions as a DataFrame")
 
 
-def _check_options(
+def check_options(
     trigger: Mapping[str, Any] | None, checkpoint: Any, by: str, planned: tuple[str, int | None], subscriptions: Any
 ) -> None:
     """Raise for wrong options, and triggers without `foreachBatch`, in which a batch gets its version."""
@@ -339,7 +341,8 @@ def _check_options(
             raise ContradaError(f"trigger {name!r} does not support foreachBatch; use another trigger")
 
 
-def _sink_of(sink: Any) -> Sink:
+def sink_of(sink: Any) -> Sink:
+    """Return a sink as it is, and a directory or a function as a sink."""
     if isinstance(sink, str | os.PathLike):
         return ParquetSink(sink)
     if hasattr(sink, "write") and hasattr(sink, "begin"):
@@ -349,7 +352,9 @@ def _sink_of(sink: Any) -> Sink:
     raise ContradaError(f"sink: need a directory, a sink or a function, got {sink!r:.60}")
 
 
-def _first(subscriptions: Any, artifacts: str, *, template: Asked | None, plan: Plan, partitions: int | None) -> Table:
+def first_table(
+    subscriptions: Any, artifacts: str, *, template: Asked | None, plan: Plan, partitions: int | None
+) -> Table:
     """Return the table that a new stream starts with."""
     if subscriptions is None:
         types = ("string", "string")

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from contrada.errors import ContradaError, TableError
 from contrada.matching import ForwardingTable
+from contrada.model import Predicate
 from contrada.pipeline import manifests
 from contrada.pipeline.artifact_cache import cache_home, open_copy
 from contrada.pipeline.artifact_store import record_use
@@ -55,9 +56,9 @@ Prepared = tuple[Table, Applied, Any]
 class Versions:
     """The versions of one stream, in its driver. Not thread-safe, apart from its own background threads.
 
-    `check` raises for attributes that messages cannot have; `compact` makes a table of a version, `work` does what
-    tables in partitions need. If two drivers use one checkpoint, the later one continues, and the other raises before
-    its next batch or output.
+    `check` raises for attributes that messages cannot have, `admit` for queries; `compact` makes a table of a version,
+    `work` does what tables in partitions need. If two drivers use one checkpoint, the later one continues, and the
+    other raises before its next batch or output.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class Versions:
         work: PartitionWork | None = None,
         segment_records: int = MAX_SEGMENT_RECORDS,
         retired_tables: int = MAX_RETIRED_TABLES,
+        admit: Callable[[Predicate], None] = lambda predicate: None,
     ) -> None:
         self.place = checkpoint.inner(FOLDER)
         self._artifacts = f"{self.place.where}/artifacts"
         self._changes, self._compact, self._check, self._compact_after = changes, compact, check, compact_after
         self._segment_records, self._retired_tables, self._work = segment_records, retired_tables, work
+        self._admit = admit
         # At most one of the two is set: a table is made either of the version before the changes, or of the changes.
         self._compaction: tuple[Version, Future[Table]] | None = None
         self._preparation: Future[Prepared] | None = None
@@ -194,7 +197,7 @@ class Versions:
         table = self._table
         if isinstance(table, ChangedPartitions):
             table.look_up(keys_in(news.records, types[0]))
-        made = apply_changes(table, news.records, types, self._check)
+        made = apply_changes(table, news.records, types, self._check, self._admit)
         if isinstance(table, ChangedPartitions):
             for change in made.changes:
                 table.note(change)
