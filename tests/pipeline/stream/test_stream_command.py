@@ -98,10 +98,35 @@ def test_subscriptions_in_partitions(run, tmp_path, spark, asked):
     assert "no valid subscription" in result.stderr
 
 
+@pytest.mark.slow
+def test_events_of_tracked_objects(run, tmp_path):
+    """A bus enters and leaves a depot; what cannot be watched is said; the options stay those of the checkpoint."""
+    depots = [{"key": "depot", "subscriber": "ops", "filter": "S_WITHIN(place, BBOX(0, 0, 10, 10))"},
+              {"key": "fast", "filter": "speed > 3"}]  # fmt: skip
+    subscriptions = write_lines(tmp_path / "s.ndjson", depots)
+    places = [{"type": "Point", "coordinates": [x, 5]} for x in (-3, 4, 8, 13)]
+    fixes = [{"id": f"m{k}", "bus": 7, "at": f"2024-05-01T12:0{k}:00Z", "place": at} for k, at in enumerate(places)]
+    write_lines(tmp_path / "in" / "1.ndjson", [*fixes, {"id": "lost", "at": "2024-05-01T12:00:00Z"}])
+    tracking = ["--track", "bus", "--time", "at", "--on", "enter, exit, dwell(1m)", "--buckets", 2]
+    places = ["--checkpoint", tmp_path / "state", "--output", tmp_path / "out", "--once"]
+    result = run(tmp_path / "in", subscriptions, *places, *tracking, code=0)
+    assert "not watched: subscription 'fast'" in result.stderr
+    found = written(tmp_path / "out" / "events", ["message_id", "event", "key", "object", "before", "after"])
+    assert found == [
+        ("m1", "enter", "depot", "7", "disjoint", "inside"), ("m2", "dwell", "depot", "7", "inside", "inside"),
+        ("m3", "exit", "depot", "7", "inside", "disjoint"),
+    ]  # fmt: skip
+    assert written(tmp_path / "out" / "rejected", ["message_id"]) == [("lost",)]
+    tracking[-1] = 3
+    assert "buckets: the stream of this checkpoint" in run(tmp_path / "in", *places, *tracking, code=2).stderr
+
+
 def test_what_cannot_run_is_said(run, tmp_path):
     places = ["--checkpoint", tmp_path / "s", "--output", "-"]
     run(tmp_path / "none", *places, code=2)
     run(tmp_path, *places, "--once", "--every", "1 second", code=2)
     run(tmp_path, *places, "--format", "xml", code=2)
     run(tmp_path, *places, "--partitions", 3, code=2)
+    run(tmp_path, *places, "--on", "enter", code=2)
+    run(tmp_path, *places, "--track", "bus", "--on", "enter", code=2)
     assert "--jars" in run("kafka:alerts", *places[:3], "kafka:matches", "--once", code=2).stderr

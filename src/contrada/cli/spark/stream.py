@@ -97,7 +97,7 @@ def _run(plan: StreamPlan, resumed: str, interruption: Interruption) -> int:
     return 0
 
 
-def _started(plan: StreamPlan, frame: Any, first: Any, decoding: Decoding | None, line: Line) -> Stream:
+def _started(plan: StreamPlan, frame: Any, first: Any, decoding: Decoding | None, line: BatchLine) -> Stream:
     """Start the stream, and tell which subscriptions cannot be watched."""
     common: dict[str, Any] = {"checkpoint": plan.checkpoint, "decoding": decoding, "trigger": plan.trigger}
     if plan.tracking is None:

@@ -20,7 +20,7 @@ from contrada.pipeline.stream.record_ids import ROW_ID, with_row_ids
 from contrada.spark_names import quoted
 
 OWNER = "_contrada.json"
-KINDS = ("matches", "rejected")
+KINDS = ("matches", "events", "rejected")
 NEW, OLD = HIDDEN = (".new-", ".old-")  # prefixes of directories that are being written, and replaced
 
 
