@@ -65,7 +65,9 @@ class TrackWork(NamedTuple):
     def orders(self, version: Any) -> TaskOrders:
         """Return the parameters for reading batches."""
         names, decoding = self.names, self.decoding
-        return TaskOrders(version, self.place, "subscription", names, decoding, (), self.systems, self.has_files)
+        return TaskOrders(
+            version, self.place, "subscription", names, decoding, (), self.systems, has_files=self.has_files
+        )
 
 
 class Packed(NamedTuple):
