@@ -132,12 +132,13 @@ def kept_struct(frame: DataFrame, keep: Sequence[str]) -> Column:
 def check_sendable(option: str, frame: DataFrame, names: Collection[str]) -> None:
     """Raise a FormatError for a column of a type that Spark does not send to Python."""
     from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
+
+    from contrada.pipeline.spark_types import sent_type
 
     for name in names:
         kind = frame.schema[name].dataType
         try:
-            to_arrow_type(kind, timezone="UTC")
+            sent_type(kind)
         except PySparkException as error:  # else a job would fail on it
             text = f"{option}: column {name!r} has type {kind.simpleString()}, which Spark does not send to Python"
             raise FormatError(text) from error
@@ -145,12 +146,13 @@ def check_sendable(option: str, frame: DataFrame, names: Collection[str]) -> Non
 
 def kept_fields(schema: StructType, kept: Sequence[str]) -> tuple[StructType, Any]:
     """Return the Spark type and the Arrow type of the chosen columns of subscriptions."""
-    from pyspark.sql.pandas.types import to_arrow_type
     from pyspark.sql.types import StructField, StructType
+
+    from contrada.pipeline.spark_types import sent_type
 
     fields = [schema[name] for name in kept]
     chosen = StructType([StructField(one.name, one.dataType, True, one.metadata) for one in fields])
-    return chosen, to_arrow_type(chosen, timezone="UTC")
+    return chosen, sent_type(chosen)
 
 
 def unfolded(frame: DataFrame, keep: Sequence[str], kept: Sequence[str], names: Sequence[str]) -> DataFrame:

@@ -21,7 +21,7 @@ from contrada.spark_names import quoted
 ARTIFACTS = "spark.contrada.artifacts"
 VERTEX_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
 # PySpark 4.1 has no such parameter, and is in UTC.
-IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
 EWKB_SRID = "20"  # bit in the highest byte of a WKB geometry type: an SRID follows
 
 
@@ -53,6 +53,16 @@ def fields(schema: StructType, prefix: str = "", path: str = "") -> Iterator[tup
             yield name, place, field.dataType
 
 
+def sent_type(kind: DataType) -> Any:
+    """Return the Arrow type in which Spark sends a type to Python; raises PySparkException if it does not send it.
+
+    >>> from pyspark.sql.types import TimestampType
+    >>> sent_type(TimestampType())
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    return to_arrow_type(kind, **_IN_UTC)
+
+
 def _is_vertex(kind: StructType) -> bool:
     """Return True for a struct of x and y, GeoArrow's encoding of a point."""
     is_number = all(isinstance(f.dataType, FractionalType) and "decimal" not in f.dataType.typeName() for f in kind)
@@ -66,7 +76,7 @@ def _sent(name: str, column: Column, kind: DataType) -> Column:
     if kind.typeName() == "geometry":
         return _ewkb(column)
     try:
-        to_arrow_type(kind, **IN_UTC)
+        sent_type(kind)
     except PySparkException as error:  # else a job would fail on it
         raise FormatError(f"column {name!r}: type {kind.simpleString()} is not supported for attributes") from error
     return column

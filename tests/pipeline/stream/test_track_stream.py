@@ -34,6 +34,7 @@ def fixes(number):
         )
         for k in range(20)
     ]
+    rows.append((f"{number}-still", f"still {number}", 60 * number + 1, 5, 5, 1))  # its dwell is due without a fix
     return [
         {"id": id, "who": who, "at": datetime.fromtimestamp(START / 1000 + second, UTC).isoformat(),
          "place": {"type": "Point", "coordinates": [x, y]}, "speed": speed}

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from contrada.cql2.queries import Asked
@@ -25,7 +25,7 @@ from contrada.pipeline.answers import ID, arrow_type, name_types
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batch.compiling import Compiled
 from contrada.pipeline.batch.tracking import EVENT, checked_types
-from contrada.pipeline.spark_types import attribute_columns, fields
+from contrada.pipeline.spark_types import attribute_columns, fields, sent_type
 from contrada.pipeline.storage import Storage
 from contrada.pipeline.stream.changes import Changes, DirectoryChanges
 from contrada.pipeline.stream.file_damage import Damage
@@ -122,6 +122,9 @@ def track_stream(
         files, decoding = messages, messages.decoding if decoding is None else decoding
         messages = files.stream(place, partly=True)
     check_messages(messages, decoding, subscriptions, template)
+    if decoding is None:
+        checked_types(messages, options.track, options.time)  # before the checkpoint keeps the options
+    slack = 0 if delay is None else duration_ms(delay, "delay")
     source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
     taken = ParquetSink(sink, "events") if isinstance(sink, str | os.PathLike) else sink_of(sink)
     admission = _Admission(options)
@@ -136,7 +139,7 @@ def track_stream(
     table = tracked_table(versions.current, versions.place.where, options)
     admission.attribute = table.attribute
     work, sent, ids = _work(messages, decoding, versions, options)
-    answers = _plan(sent, ids, work, 0 if delay is None else duration_ms(delay, "delay"))
+    answers = _plan(sent, ids, work, slack)
     stream = TrackedStream(
         versions, taken, "subscription", decoding, progress, None if files is None else (files, place)
     )
@@ -174,7 +177,7 @@ def _work(
         sent = messages.select(ID, *own).toDF("id", *(f"c{k}" for k in range(len(own))))
         ids = messages.select(ID).schema
         systems = declared_systems(messages, columns) if has_files else frame_systems(messages, columns)
-        types = to_arrow_type(ids[0].dataType, timezone="UTC"), thing, key, subscriber
+        types = sent_type(ids[0].dataType), thing, key, subscriber
         names = tuple(columns)
     else:
         sent = messages.select(messages[ID].cast("string").alias("id"), messages["value"].cast("binary"), *file)
