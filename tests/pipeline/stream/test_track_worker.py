@@ -14,7 +14,7 @@ from contrada.pipeline.artifacts import publish
 from contrada.pipeline.stream import track_worker as working
 from contrada.pipeline.stream import tracked_table as tables
 from contrada.pipeline.stream.track_worker import BucketWork, TrackWork, answer_batches, fix_batches
-from contrada.pipeline.stream.tracked_table import TrackOptions, read_version
+from contrada.pipeline.stream.tracked_table import TrackedStreamOptions, read_version
 from effort import slow
 
 KINDS = "enter, exit, change, dwell(40s)"
@@ -113,7 +113,7 @@ def make(home, tmp_path, monkeypatch):
     def made(table, buckets=5, **rules):
         given = {"late": "ignore", "expire_after": None, "on": KINDS, "exit_buffer": 0.0, "exit_after": None,
                  "first": "enter", **rules}  # fmt: skip
-        options = TrackOptions("object", "at", buckets=buckets, **given)
+        options = TrackedStreamOptions("object", "at", buckets=buckets, **given)
         work = TrackWork(str(home.kept), options, NAMES, None, {}, False, (pa.int64(), *[pa.string()] * 3))
         driver = home.driver(compact_after=10**9, segment_records=10**9)
         driver.place.remove("versions/0.json")

@@ -27,7 +27,7 @@ from contrada.pipeline.answers import Slices
 from contrada.pipeline.batch.tracked_batches import TIME, answer_rows, event_rows
 from contrada.pipeline.reasons import plain_text
 from contrada.pipeline.stream import worker
-from contrada.pipeline.stream.tracked_table import TrackedTable, TrackOptions, tracked_table, version_of_batch
+from contrada.pipeline.stream.tracked_table import TrackedStreamOptions, TrackedTable, tracked_table, version_of_batch
 from contrada.pipeline.stream.worker import Decoding, TaskOrders
 from contrada.pipeline.systems import Systems
 from contrada.tracking import Fixes, FixReader, Tracks
@@ -45,7 +45,7 @@ class TrackWork(NamedTuple):
     """The parameters of all tasks of a stream of tracked objects."""
 
     place: str  # of the versions
-    options: TrackOptions
+    options: TrackedStreamOptions
     names: tuple[str, ...]  # attributes in the columns after the id
     decoding: Decoding | None
     systems: Systems

@@ -29,7 +29,7 @@ NEVER = np.iinfo(np.int64).max
 UNSUBSCRIBED, REPLACED = REASONS.index("unsubscribed"), REASONS.index("replaced")
 
 
-class TrackOptions(NamedTuple):
+class TrackedStreamOptions(NamedTuple):
     """What is tracked, as a checkpoint keeps it."""
 
     track: str
@@ -59,7 +59,7 @@ class TrackOptions(NamedTuple):
 class TrackedTable:
     """A table with what its subscriptions ask of objects, at one version; later versions are added to it."""
 
-    def __init__(self, opened: OpenTable, options: TrackOptions) -> None:
+    def __init__(self, opened: OpenTable, options: TrackedStreamOptions) -> None:
         self.opened, self.options = opened, options
         self.table: ForwardingTable = opened.table
         self.watches = Watches()
@@ -149,7 +149,7 @@ class _Ready(NamedTuple):
 _READY: _Ready | None = None  # a worker runs one task at a time, and the versions of a stream come in order
 
 
-def tracked_table(version: Version, place: str, options: TrackOptions) -> TrackedTable:
+def tracked_table(version: Version, place: str, options: TrackedStreamOptions) -> TrackedTable:
     """Return the table of a version; that of an earlier version is updated if possible."""
     global _READY
     held, artifact = _READY, version.artifact

@@ -36,7 +36,7 @@ from contrada.pipeline.stream.source_log import files_of_batch
 from contrada.pipeline.stream.streaming import BatchCounts, Stream, check_messages, check_options, first_table, sink_of
 from contrada.pipeline.stream.track_processor import TrackProcessor
 from contrada.pipeline.stream.track_worker import FIXES_SCHEMA, PAYLOAD_SCHEMA, TrackWork, answer_batches, fix_batches
-from contrada.pipeline.stream.tracked_table import TrackOptions, tracked_table
+from contrada.pipeline.stream.tracked_table import TrackedStreamOptions, tracked_table
 from contrada.pipeline.stream.version import Version
 from contrada.pipeline.stream.version_log import Versions
 from contrada.pipeline.stream.worker import FILE, Decoding
@@ -161,7 +161,7 @@ def _plan(sent: DataFrame, ids: StructType, work: TrackWork, delay: int) -> Data
 
 
 def _work(
-    messages: DataFrame, decoding: Decoding | None, versions: Versions, options: TrackOptions
+    messages: DataFrame, decoding: Decoding | None, versions: Versions, options: TrackedStreamOptions
 ) -> tuple[TrackWork, DataFrame, StructType]:
     """Return the parameters of tasks, the columns that they get, and the field of the ids of messages.
 
@@ -208,7 +208,7 @@ def _check(messages: DataFrame, decoding: Decoding | None, attributes: set[str])
 class _Admission:
     """Decides which changes can be watched: those that ask about one attribute."""
 
-    def __init__(self, options: TrackOptions) -> None:
+    def __init__(self, options: TrackedStreamOptions) -> None:
         self._options = options
         self.attribute: str | None = None
 
@@ -224,7 +224,7 @@ def _options(
     watching: tuple[float, Duration | None, str],
     of_tracks: tuple[str, Any],
     buckets: int,
-) -> TrackOptions:
+) -> TrackedStreamOptions:
     """Return checked options."""
     kinds_of(on)
     named: tuple[tuple[str, Any], ...] = ("track", track), ("time", time)
@@ -243,7 +243,7 @@ def _options(
         None if value is None else duration_ms(value, name)
         for name, value in (("exit_after", exit_after), ("expire_after", of_tracks[1]))
     ]
-    made = TrackOptions(
+    made = TrackedStreamOptions(
         track,
         time,
         of_tracks[0],
@@ -258,9 +258,9 @@ def _options(
     return made
 
 
-def _keep_options(place: Storage, options: TrackOptions) -> None:
+def _keep_options(place: Storage, options: TrackedStreamOptions) -> None:
     """Write the options of a new checkpoint; those of an existing one must be equal."""
-    known = place.fields(OPTIONS, dict.fromkeys(TrackOptions._fields, manifests.anything))
+    known = place.fields(OPTIONS, dict.fromkeys(TrackedStreamOptions._fields, manifests.anything))
     own = json.loads(json.dumps(options._asdict()))
     if known is None:
         if place.names("batches") or place.names("segments"):
