@@ -42,21 +42,38 @@ from contrada.cli.subscribing import Asking
 StreamPlans = StrEnum("StreamPlans", ["auto", "broadcast", "partitioned"])
 
 
+# Options of `stream`.
+Beginning = Annotated[Path | None, argument("Subscriptions of a new checkpoint, as for match; default: none.")]
+Checkpoint = Annotated[
+    str, option(RUNNING, "Directory for the state of this stream, from which it resumes after a stop.")
+]
+Output = Annotated[str, option(WRITE, "Directory for Parquet, kafka:TOPIC, or - for lines of JSON.", "--output", "-o")]
+Delay = Annotated[
+    str | None, option(options.TRACKING, "With --track: how long dwells and expiries wait for late messages.")
+]
+Buckets = Annotated[
+    int,
+    option(options.TRACKING, "With --track: number of parts of the state of a new checkpoint.", min=1, max=4096),
+]
+PlanOption = Annotated[
+    StreamPlans, option(RUNNING, "Table of a new checkpoint: on every host, or in partitions; auto: by its size.")
+]
+Partitions = Annotated[
+    int | None, option(RUNNING, "With --plan partitioned: approximate number of partitions.", min=1, max=65535)
+]
+Every = Annotated[str | None, option(RUNNING, "Time between batches, such as '2 seconds'; default: no pause.")]
+Jars = Annotated[
+    str | None, option(RUNNING, "Jars of the Kafka connector, comma-separated; default: Maven fetches them.")
+]
 Keep = Annotated[str | None, option(WRITE, "Attributes of messages as further columns of matches, such as title,sent.")]
 
 
 def stream(
     messages: Annotated[str, argument("Directory of files, kafka:TOPIC, or rate:ROWS_PER_SECOND.", metavar="MESSAGES")],
-    subscriptions: Annotated[
-        Path | None, argument("Subscriptions of a new checkpoint, as for match; default: none.")
-    ] = None,
+    subscriptions: Beginning = None,
     *,
-    checkpoint: Annotated[
-        str, option(RUNNING, "Directory for the state of this stream, from which it resumes after a stop.")
-    ],
-    output: Annotated[
-        str, option(WRITE, "Directory for Parquet, kafka:TOPIC, or - for lines of JSON.", "--output", "-o")
-    ],
+    checkpoint: Checkpoint,
+    output: Output,
     changes: Annotated[Path | None, option(READ, "Directory of subscribe and unsubscribe records.")] = None,
     template: options.Template = None,
     id: options.Id = None,
@@ -74,31 +91,18 @@ def stream(
     first: options.First = options.FirstFix.enter,
     late: options.Late = options.LateFixes.ignore,
     expire_after: options.ExpireAfter = None,
-    delay: Annotated[
-        str | None, option(options.TRACKING, "With --track: how long dwells and expiries wait for late messages.")
-    ] = None,
-    buckets: Annotated[
-        int,
-        option(options.TRACKING, "With --track: number of parts of the state of a new checkpoint.", min=1, max=4096),
-    ] = 64,
+    delay: Delay = None,
+    buckets: Buckets = 64,
     by: options.ByOption = ByUnit.subscription,
-    plan: Annotated[
-        StreamPlans, option(RUNNING, "Table of a new checkpoint: on every host, or in partitions; auto: by its size.")
-    ] = StreamPlans.auto,
-    partitions: Annotated[
-        int | None, option(RUNNING, "With --plan partitioned: approximate number of partitions.", min=1, max=65535)
-    ] = None,
-    every: Annotated[
-        str | None, option(RUNNING, "Time between batches, such as '2 seconds'; default: no pause.")
-    ] = None,
+    plan: PlanOption = StreamPlans.auto,
+    partitions: Partitions = None,
+    every: Every = None,
     once: Annotated[bool, option(RUNNING, "Match the available messages and exit.", "--once")] = False,
     compact_after: Annotated[int, option(RUNNING, "Number of changes after which the table is rebuilt.", min=1)] = 1000,
     metrics: Annotated[Path | None, option(CARE, "File for metrics in Prometheus' text format.")] = None,
     quiet: options.Quiet = False,
     master: options.Master = None,
-    jars: Annotated[
-        str | None, option(RUNNING, "Jars of the Kafka connector, comma-separated; default: Maven fetches them.")
-    ] = None,
+    jars: Jars = None,
     keep: Keep = None,
 ) -> None:
     """Match a stream; the docstring of this module is the help page."""
@@ -128,13 +132,8 @@ def stream(
 
 def check_tracking(track: str | None, watching: dict[str, Any], timing: dict[str, Any], is_other: bool) -> None:
     """Raise BadParameter for options that need --track, and for others that do not go with it."""
-    named = [
-        watching["on"],
-        watching["exit_buffer"],
-        watching["exit_after"],
-        *map(timing.get, ("time", "expire_after")),
-    ]
-    if track is None and any(named):
+    needing = ("on", "exit_buffer", "exit_after", "time", "expire_after")
+    if track is None and any(map({**watching, **timing}.get, needing)):
         raise typer.BadParameter("--on, --time, --exit-buffer, --exit-after and --expire-after need --track")
     if track is not None and (is_other or not watching["on"] or not timing["time"]):
         raise typer.BadParameter("--track needs --on and --time, and no --by subscriber and --plan partitioned")

@@ -100,8 +100,8 @@ class Spark:
 
 def forget():
     """What a new worker process knows."""
-    working._BUCKETS.clear()
-    tables._READY = None
+    working.BUCKETS.clear()
+    tables.READY.clear()
 
 
 @pytest.fixture
@@ -265,9 +265,9 @@ def test_a_batch_that_comes_again_is_what_it_was(make, home):
         assert runs[0] == runs[1]
 
 
-def test_deltas_become_a_snapshot(make, home, monkeypatch):
-    monkeypatch.setattr(working, "MIN_SNAPSHOT", 1)
+def test_deltas_become_a_snapshot(make, home):
     driver, spark = make(fences(), buckets=1)
+    spark.work = spark.work._replace(min_snapshot=1)
     sizes = []
     for number in range(30):
         driver.of_batch(number)

@@ -38,7 +38,7 @@ FIXES_SCHEMA = "bucket int, newest timestamp, payload binary"
 PAYLOAD_SCHEMA = "payload binary"
 FURTHER = {"raw": "string", "messages": "int64", "census": "string", "file": "string", "late": "int64"}
 MAX_SECONDS = 1 << 43  # seconds from 1970, either way, that a timestamp of Spark's can have
-MIN_SNAPSHOT = 1 << 16  # bytes of deltas below which no snapshot is written
+MIN_SNAPSHOT = 1 << 16  # bytes
 
 
 class TrackWork(NamedTuple):
@@ -51,6 +51,7 @@ class TrackWork(NamedTuple):
     systems: Systems
     has_files: bool
     types: tuple[Any, Any, Any, Any]  # Arrow types of the ids of messages, of objects, keys and subscribers
+    min_snapshot: int = MIN_SNAPSHOT  # bytes of deltas below which no snapshot is written
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -212,7 +213,7 @@ class Bucket(NamedTuple):
     source: TrackedTable
 
 
-_BUCKETS: dict[tuple[str, int], Bucket] = {}
+BUCKETS: dict[tuple[str, int], Bucket] = {}
 
 
 class BucketWork:
@@ -268,7 +269,7 @@ class BucketWork:
             watches = self._table.view(version, moves)
             late: Any = options.late
             return Tracks(late=late, expire_after=options.expire_after, watches=watches), moves, []
-        held = _BUCKETS.pop((self._work.place, self._key), None)
+        held = BUCKETS.pop((self._work.place, self._key), None)
         if held is not None and (held.digest, held.version, held.source) == (known.digest, known.version, self._table):
             tracks = held.tracks
         else:
@@ -293,7 +294,7 @@ class BucketWork:
             head = Head(version, _digest("", data), moves, None, 0, len(data))
         elif not delta:
             head = known._replace(version=version, moves=moves)
-        elif known.deltas + len(delta) > max(known.snapshot, MIN_SNAPSHOT):
+        elif known.deltas + len(delta) > max(known.snapshot, self._work.min_snapshot):
             data = tracks.snapshot()
             self._snapshot.update((data,))
             self._deltas.clear()
@@ -307,7 +308,7 @@ class BucketWork:
         text = json.dumps(head)
         if text != self._text:
             self._head.update((text,))
-        _BUCKETS[self._work.place, self._key] = Bucket(tracks, head.digest, version, self._table)
+        BUCKETS[self._work.place, self._key] = Bucket(tracks, head.digest, version, self._table)
 
     def _timer(self, old: int | None, due: int | None) -> int | None:
         """Register a timer for what is due next, since batches without messages run a bucket only for a timer."""

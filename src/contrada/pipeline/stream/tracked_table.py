@@ -146,24 +146,22 @@ class _Ready(NamedTuple):
     segments: tuple[int, ...]
 
 
-_READY: _Ready | None = None  # a worker runs one task at a time, and the versions of a stream come in order
+READY: list[_Ready] = []  # at most one: a worker runs one task at a time, and the versions of a stream come in order
 
 
 def tracked_table(version: Version, place: str, options: TrackedStreamOptions) -> TrackedTable:
     """Return the table of a version; that of an earlier version is updated if possible."""
-    global _READY
-    held, artifact = _READY, version.artifact
+    held, artifact = READY.pop() if READY else None, version.artifact
     assert isinstance(artifact, Artifact)
     name = f"{place} {artifact.digest} {options}"
     if held is None or held.name != name or held.segments != version.segments[: len(held.segments)]:
-        _READY = None
         if held is not None:
             held.table.opened.use.close()
         held = _Ready(name, TrackedTable(open_copy(artifact, cache_home() / "tables"), options), ())
-    _READY = None  # if a segment cannot be read, the table is between two versions
+    # If a segment cannot be read, the table is between two versions, and is not kept.
     for number in version.segments[len(held.segments) :]:
         held.table.apply(number, list(changes_in(segment(Storage(place), number))))
-    _READY = held._replace(segments=version.segments)
+    READY.append(held._replace(segments=version.segments))
     return held.table
 
 

@@ -127,27 +127,33 @@ def track_stream(
     slack = 0 if delay is None else duration_ms(delay, "delay")
     source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
     taken = ParquetSink(sink, "events") if isinstance(sink, str | os.PathLike) else sink_of(sink)
-    admission = _Admission(options)
-    # Numbers in the state are rows of the table, so it is never compacted.
-    versions = Versions(
-        place, source, _never, partial(_check, messages, decoding), sys.maxsize, segment_records=sys.maxsize,
-        admit=admission.check,
-    )  # fmt: skip
-    taken.begin(versions.id)
-    versions.begin(partial(first_table, subscriptions, template=template, plan="broadcast", partitions=None))
-    _keep_options(versions.place, options)
-    table = tracked_table(versions.current, versions.place.where, options)
-    admission.attribute = table.attribute
+    begin = partial(first_table, subscriptions, template=template, plan="broadcast", partitions=None)
+    versions, unwatched = _versions(place, source, partial(_check, messages, decoding), taken, begin, options)
     work, sent, ids = _work(messages, decoding, versions, options)
     answers = _plan(sent, ids, work, slack)
     stream = TrackedStream(
         versions, taken, "subscription", decoding, progress, None if files is None else (files, place)
     )
-    stream.unwatched = dict(table.unwatched)
+    stream.unwatched = unwatched
     writer = answers.writeStream.foreachBatch(stream._run).option("checkpointLocation", place.where)
     with _state_store(messages.sparkSession):
         stream.query = (writer.trigger(**trigger) if trigger else writer).start()
     return stream
+
+
+def _versions(
+    place: Storage, source: Changes | None, check: Any, sink: Sink, begin: Any, options: TrackedStreamOptions
+) -> tuple[Versions, Mapping[Any, str]]:
+    """Return the versions of a stream that begins or goes on, and why subscriptions are not watched, by key."""
+    admission = _Admission(options)
+    # Numbers in the state are rows of the table, so it is never compacted.
+    versions = Versions(place, source, _never, check, sys.maxsize, segment_records=sys.maxsize, admit=admission.check)
+    sink.begin(versions.id)
+    versions.begin(begin)
+    _keep_options(versions.place, options)
+    table = tracked_table(versions.current, versions.place.where, options)
+    admission.attribute = table.attribute
+    return versions, dict(table.unwatched)
 
 
 def _plan(sent: DataFrame, ids: StructType, work: TrackWork, delay: int) -> DataFrame:
