@@ -46,10 +46,10 @@ def checked_names(option: str, names: Sequence[str], columns: Collection[str], t
         raise ContradaError(f"{option}: need a list of names of columns, got {names!r:.60}")
     used = {name.lower() for name in taken}
     for name in names:
-        if name not in columns:
-            raise FormatError(f"{option}: need column {name!r}; columns: {', '.join(columns)}")
         if name.lower() in OF_ANSWERS:
             raise FormatError(f"{option}: {name!r} is a column of matches; rename it")
+        if name not in columns:
+            raise FormatError(f"{option}: need column {name!r}; columns: {', '.join(columns)}")
         if name.lower() in used:
             raise FormatError(f"{option}: column {name!r} is kept already; names of columns ignore case")
         used.add(name.lower())
