@@ -36,7 +36,8 @@ def run(remote, place, settings, *options):
 
 
 def test_a_local_session_of_connect_matches_as_a_table_does(tmp_path):
-    assert run("local[2]", tmp_path, environment(tmp_path), "quick") == ["quick"]
+    settings = {**environment(tmp_path), "SPARK_TESTING": "1"}  # or its server takes port 15002, which others may have
+    assert run("local[2]", tmp_path, settings, "quick") == ["quick"]
 
 
 @pytest.fixture
