@@ -35,6 +35,8 @@ ROWS = (
     ("100,000 commands of covering, 16 dimensions", "cover", "Covering: indexes", "k-d tree: 100,000 commands, 16", ""),
     ("20,000 messages on Spark, 85,550 regions", "spark", "Spark: matching", "20,000 messages, SoCal", "mapInArrow"),
     ("A stream against 100,000 subscriptions", "stream", "Streams: the highest rate", "100,000 subscriptions", ""),
+    ("A stream of 1,000,000 tracked objects, 10,000 fences", "tracked-stream", "Tracked objects in a stream: fixes",
+     "1,000,000 objects", "transformWithStateInPandas"),
     ("10,000 messages, 1,000,000 regions, join on Spark", "sedona", "Sedona: S_INTERSECTS as a join",
      "10,000 messages, LA (1,000,000), prepared: count and hash, broadcast", "Sedona"),
     ("The same with 500 messages, from files", "sedona", "Sedona: S_INTERSECTS as a join, few messages",

@@ -84,17 +84,20 @@ class Bench(jobs.Bench):
 
 
 class PerObject(StatefulProcessor):
-    """The peer: an object's state is the keys of the fences that it is in."""
+    """The peer: an object's state is the keys of the fences that it is in.
 
-    def __init__(self, fences: list[bytes]) -> None:
-        self._wkb, self._tree = fences, None
+    Workers read the fences from a file: Spark broadcasts a function of more than a megabyte, but not to these workers.
+    """
+
+    def __init__(self, fences: Path) -> None:
+        self._fences, self._tree = fences, None
 
     def init(self, handle: Any) -> None:
         self._inside = handle.getValueState("inside", "keys array<long>")
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         if self._tree is None:
-            self._tree = shapely.STRtree(shapely.from_wkb(self._wkb))
+            self._tree = shapely.STRtree(shapely.from_wkb(pq.read_table(self._fences)["fence"].to_numpy()))
         found = self._inside.get()
         inside = set() if found is None else set(found[0])
         told = []
@@ -124,7 +127,9 @@ def started(bench: Bench, who: str, folder: Path, place: Path) -> Any:
             frame, table, on="enter, exit", track="object", time="at", buckets=64, sink=place / "output",
             checkpoint=place / "checkpoint", trigger=trigger,
         ).query  # fmt: skip
-    peer = PerObject(shapely.to_wkb(bench.fences()).tolist())
+    file = place / "fences.parquet"
+    pq.write_table(pa.table({"fence": shapely.to_wkb(bench.fences())}), file)
+    peer = PerObject(file)
     timed = frame.withWatermark("at", "0 seconds")
     told = timed.groupBy("object").transformWithStateInPandas(peer, TOLD, "Append", "None")
 
@@ -156,7 +161,7 @@ def events_in(bench: Bench, place: Path) -> set[tuple[Any, ...]]:
 
 
 def state_bytes(place: Path) -> int:
-    """Return the bytes of the last snapshot of the state store and of the changes since, as the checkpoint has them."""
+    """Return the bytes of all files of the state store in the checkpoint, snapshots and changes."""
     return sum(path.stat().st_size for path in (place / "checkpoint" / "state").rglob("*") if path.is_file())
 
 
