@@ -114,7 +114,7 @@ def test_every_damage_is_an_error(table, saved, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "has version 99; this release reads version 10"),
+        ({"version": 99}, "has version 99; this release reads version 11"),
         ({"format": "other"}, "names a different format"),
         ({"trees": [["area", "region"]] * 9}, "header.json is damaged: the checksum does not match"),
         ({"rows": 10**9}, "header.json is damaged: the checksum does not match"),

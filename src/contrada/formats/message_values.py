@@ -37,8 +37,8 @@ _POINT_CODE = 1  # of WKB; plus 1000, 2000 or 3000 with Z, M or both
 IsAsked = Callable[[str], bool]
 
 
-def read_message(message: Any, is_asked: IsAsked) -> Mapping[str, Any]:
-    """Return a message with dotted names and plain values.
+def read_message(message: Any, is_asked: IsAsked, spatial: Spatial = UNCHANGED) -> Mapping[str, Any]:
+    """Return a message with dotted names and plain values; `spatial` says how geometry is read.
 
     Nested mappings become dotted names; Shapely and `__geo_interface__` objects, GeoJSON geometry and WKB become
     regions and points. Attributes for which `is_asked` is False are not converted, and may be missing from the result.
@@ -54,14 +54,20 @@ def read_message(message: Any, is_asked: IsAsked) -> Mapping[str, Any]:
         message = plain_dict(message)
     plain: dict[str, Any] = message
     if PLAIN_TYPES.issuperset(map(type, plain.values())):
-        return plain
+        return plain if spatial.globes.keys().isdisjoint(plain) else _wrapped(plain, spatial)
     if is_feature(plain):
         raise FormatError(
             "the message is a GeoJSON Feature; pass contrada.message_of(feature) to match by its properties"
         )
     found: dict[str, Any] = {}
-    _collect(plain, "", 0, is_asked, found)
+    _collect(plain, "", 0, is_asked, spatial, found)
     return found
+
+
+def _wrapped(plain: dict[str, Any], spatial: Spatial) -> dict[str, Any]:
+    """Return a message of plain values with regions and points wrapped; the same one if none changes."""
+    names = [name for name in spatial.globes if spatial.changes(name, plain.get(name))]
+    return {**plain, **{name: value_of(name, plain[name], spatial) for name in names}} if names else plain
 
 
 def not_a_message(value: Any) -> FormatError:
@@ -76,7 +82,9 @@ def not_a_message(value: Any) -> FormatError:
     return FormatError(f"message: need a mapping from attributes to values, got {type(value).__name__}{hint}")
 
 
-def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAsked, found: dict[str, Any]) -> None:
+def _collect(
+    members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAsked, spatial: Spatial, found: dict[str, Any]
+) -> None:
     """Add the attributes of a mapping and of the mappings within it."""
     for name, value in plain_dict(members).items():
         full = f"{prefix}{name}"
@@ -84,9 +92,9 @@ def _collect(members: Mapping[str, Any], prefix: str, depth: int, is_asked: IsAs
             value = plain_dict(value)
         if isinstance(value, Mapping) and not is_value(value):
             check_limit("nesting", depth + 2, f"attribute {full[:60]!r}")
-            _collect(value, full + ".", depth + 1, is_asked, found)
-        elif type(value) not in PLAIN_TYPES or prefix or full in found:
-            if is_asked(full) and (read := value_of(full, value)) is not None:
+            _collect(value, full + ".", depth + 1, is_asked, spatial, found)
+        elif type(value) not in PLAIN_TYPES or prefix or full in found or full in spatial.globes:
+            if is_asked(full) and (read := value_of(full, value, spatial)) is not None:
                 if full in found:
                     raise FormatError(f"duplicate attribute {full[:60]!r}")
                 found[full] = read
@@ -102,7 +110,7 @@ def is_value(mapping: Mapping[str, Any]) -> bool:
 def value_of(name: str, value: Any, spatial: Spatial = UNCHANGED, crs: str | None = None) -> Any:
     """Convert the value of an attribute for subscriptions to test; None if it is absent.
 
-    `spatial` says how geometry is read, and `crs` is the CRS of its format. Errors name the attribute.
+    `spatial.at(name)` says how geometry is read, and `crs` is the CRS of its format. Errors name the attribute.
 
     >>> import shapely
     >>> value_of("at", shapely.Point(1, 2)), value_of("n", np.array(5)), value_of("tags", ["a"])
@@ -114,7 +122,7 @@ def value_of(name: str, value: Any, spatial: Spatial = UNCHANGED, crs: str | Non
     if has_types() and types_accepting(value):
         return value
     try:
-        return _read(value, spatial, crs)
+        return _read(value, spatial.at(name), crs)
     except ContradaError as error:
         raise type(error)(f"attribute {name[:60]!r}: {error}") from error
     except input_errors() as error:
@@ -156,7 +164,9 @@ def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
 
 def _geometry_of_wkb(data: bytes, spatial: Spatial) -> Region | Point:
     code = int.from_bytes(data[1:5], "little" if data[:1] == b"\x01" else "big") & 0x0FFFFFFF
-    read = Point.from_wkb(data) if code % 1000 == _POINT_CODE else Region.from_wkb(data)
+    if code % 1000 != _POINT_CODE:
+        return spatial.of_wkb(data)
+    read = Point.from_wkb(data)
     return spatial.changed(read) if spatial.is_changing else read
 
 

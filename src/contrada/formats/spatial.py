@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,14 @@ from contrada.errors import ContradaError, CrsError, FormatError, RegionError
 from contrada.formats.geojson.shapes import POINT, POLYGONAL, coordinates_of, shape_of, wkb_of_geojson
 from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
 from contrada.geometry.arrow import lazy_pyarrow as pa
-from contrada.geometry.arrow.mixed import ValueRows, crs_of_type, parts_by_crs, sift_mixed
+from contrada.geometry.arrow.mixed import ValueRows, crs_of_type, mixed_on_globe, parts_by_crs, sift_mixed
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode
-from contrada.geometry.globe import Globe, wrapped_longitudes
+from contrada.geometry.globe import HALF, WHOLE, Globe, wrapped_longitudes
+from contrada.geometry.globe_reading import region_on_globe, wrapped_column
 from contrada.geometry.interchange import polygons_to_wkb
 from contrada.geometry.reading import sift_regions
+from contrada.geometry.sources import RawRegions, raw_from_geojson, raw_from_shapely, raw_from_wkb
 from contrada.geometry.wellknown import shapes_from_wkb
 
 NO_CRS = "none"
@@ -34,31 +37,62 @@ class Spatial:
     `crs` is the CRS of input that names none; "none" means no CRS (GeoJSON is then plain coordinates). All geometry is
     reprojected to `to_crs`, vertex by vertex. `buffer`, in units of the resulting CRS, turns points and lines into
     regions. Polygons are never buffered. `globe` wraps and densifies regions, and wraps points, of columns, before they
-    are reprojected.
+    are reprojected. `globes` are those of attributes: `at` returns the reading of one of them, which wraps its values.
 
     >>> Spatial(crs="none", buffer=1.0).of_geojson({"type": "Point", "coordinates": [5, 5]}).bounds
     (4.0, 4.0, 6.0, 6.0)
     """
 
     def __init__(
-        self, crs: Any = None, to_crs: Any = None, buffer: float | None = None, globe: Globe | None = None
+        self,
+        crs: Any = None,
+        to_crs: Any = None,
+        buffer: float | None = None,
+        globe: Globe | None = None,
+        globes: Mapping[str, Globe] = MappingProxyType({}),
     ) -> None:
         if buffer is not None and not 0 < buffer < float("inf"):
             raise FormatError(f"buffer: need a positive number, got {buffer}")
         self.crs: str | None = NO_CRS if crs is NO_CRS or crs == NO_CRS else Crs.of(crs)
         self.to_crs, self.buffer, self.globe = Crs.of(to_crs), buffer, globe
+        self.globes = globes
+        self._at = {name: Spatial(crs, to_crs, buffer, own) for name, own in globes.items()}
         target = self.to_crs or self.input_crs(None)
         if target is not None and is_geographic(target) and buffer is not None:
             raise _degrees(target)
 
+    def changes(self, attribute: str, value: Any) -> bool:
+        """Return True if a region or point may be wrapped, as a value of an attribute, or is in another CRS."""
+        globe = self.globes[attribute]
+        if not isinstance(value, Region | Point) or (value.crs is not None and not is_geographic(value.crs)):
+            return isinstance(value, Region | Point)
+        return _is_far(value, globe) if isinstance(value, Region) else abs(value.x) > HALF
+
     def for_input_in(self, crs: Any) -> Spatial:
         """Return the same reading for input of a CRS that is known."""
-        return Spatial(crs, self.to_crs, self.buffer, self.globe)
+        return Spatial(crs, self.to_crs, self.buffer, self.globe, self.globes)
+
+    def at(self, attribute: str) -> Spatial:
+        """Return the reading of the values of an attribute.
+
+        >>> reading = Spatial(globes={"at": Globe("longitude")})
+        >>> reading.at("at").changed(Point(190, 5)), reading.at("other").changed(Point(190, 5))
+        (Point(-170.0, 5.0), Point(190.0, 5.0))
+        """
+        return self._at.get(attribute, self)
 
     @property
     def is_changing(self) -> bool:
         """Return True if geometry may be changed, or its CRS set."""
+        return self._is_moving or self._wrapping is not None
+
+    @property
+    def _is_moving(self) -> bool:
         return self.to_crs is not None or self.buffer is not None or self.crs is not None
+
+    @property
+    def _wrapping(self) -> Globe | None:
+        return None if self.globe is None or self.globe.wrap is None else self.globe
 
     def input_crs(self, default: str | None) -> Crs | None:
         """Return the CRS of input that names none, given the default of its format."""
@@ -68,26 +102,34 @@ class Spatial:
         """Return the region or point of a GeoJSON geometry object."""
         crs, kind = self.input_crs(default), value["type"]
         if kind in POLYGONAL:
-            return self._projected_region(Region.from_wkb(wkb_of_geojson(value), crs=crs))
+            quick = partial(_region_of_geojson, value, crs)
+            return self._projected_region(self._region(quick, partial(raw_from_geojson, [value]), crs))
         if kind == POINT and self.buffer is None:
             x, y, *_ = coordinates_of(kind, value.get("coordinates"))
-            return self._projected_point(_checked_point(Point(x, y, crs=crs)))
+            return self._projected_point(_checked_point(self._wrapped_point(Point(x, y, crs=crs))))
         return self.of_shapely(shape_of(value), crs)
 
     def of_shapely(self, geometry: Any, crs: Crs | None) -> Region | Point:
         """Return the region or point of a Shapely geometry; points, lines and collections are buffered if asked."""
         kind = geometry.geom_type
         if kind in POLYGONAL:
-            return self._projected_region(Region.from_shapely(geometry, crs=crs))
+            quick = partial(Region.from_shapely, geometry, crs=crs)
+            return self._projected_region(self._region(quick, partial(raw_from_shapely, [geometry]), crs))
         if kind == POINT and self.buffer is None:
-            return self._projected_point(_checked_point(Point.from_shapely(geometry, crs=crs)))
+            point = self._wrapped_point(Point.from_shapely(geometry, crs=crs))
+            return self._projected_point(_checked_point(point))
         if self.buffer is None:
             raise RegionError(f"need a region or point, got {kind}; buffer= makes a region of it")
         return self._widened(geometry, crs)
 
+    def of_wkb(self, data: bytes) -> Region:
+        """Return the region of WKB or EWKB."""
+        region = self._region(partial(Region.from_wkb, data), partial(raw_from_wkb, [data]), None)
+        return self._moved_region(region) if self._is_moving else region
+
     def of_column(self, column: Any) -> Iterator[tuple[int, Region | Point | Rejection]]:
         """Yield the regions and points of an Arrow column of WKB or GeoArrow with their rows, and rejections."""
-        mixed, is_changing = parts_by_crs(column), self.is_changing
+        mixed, is_changing = mixed_on_globe(column, self._wrapping, self.to_crs is not None), self.is_changing
         for part in mixed.parts:
             values: Iterable[Region | Point] = part.column
             for row, value in zip(part.rows.tolist(), values, strict=True):
@@ -97,13 +139,57 @@ class Spatial:
             yield item.row, self._tried_wkb(item, column) if is_other else item
 
     def changed(self, value: Region | Point) -> Region | Point:
-        """Reproject a region or point, and buffer a point."""
-        crs = value.crs or self.input_crs(None)
+        """Wrap and reproject a region or point, and buffer a point."""
         if isinstance(value, Region):
-            is_named = value.crs is not None or crs is None
-            return self._projected_region(value if is_named else Region.from_shapely(value.to_shapely(), crs=crs))
+            region = self._wrapped_region(value)
+            return self._moved_region(region) if self._is_moving else region
+        value = self._wrapped_point(value)
+        if not self._is_moving:
+            return value
+        crs = value.crs or self.input_crs(None)
         point = _checked_point(Point(value.x, value.y, crs=crs))
         return self._projected_point(point) if self.buffer is None else self._widened(point.to_shapely(), crs)
+
+    def _moved_region(self, region: Region) -> Region:
+        crs = region.crs or self.input_crs(None)
+        is_named = region.crs is not None or crs is None
+        return self._projected_region(region if is_named else Region.from_shapely(region.to_shapely(), crs=crs))
+
+    def _globe_for(self, crs: Crs | None) -> Globe | None:
+        """Return how values in `crs` are wrapped; None if they are not, or only once they are reprojected."""
+        globe = self._wrapping
+        if globe is None or (crs is not None and self.to_crs is not None and not is_geographic(crs)):
+            return None
+        globe.check_crs(crs)
+        return globe
+
+    def _wrapped_point(self, point: Point) -> Point:
+        if self._globe_for(point.crs or self.input_crs(None)) is None or abs(point.x) <= HALF:
+            return point
+        ((x, y),) = wrapped_longitudes(np.array([[point.x, point.y]])).tolist()
+        return Point(x, y, crs=point.crs)
+
+    def _wrapped_region(self, region: Region) -> Region:
+        globe = self._globe_for(region.crs or self.input_crs(None))
+        if globe is None or not _is_far(region, globe):
+            return region
+        return Region._from_column(wrapped_column(region._column, globe.wrap, region.crs))
+
+    def _region(self, quick: Callable[[], Region], raw: Callable[[], RawRegions], crs: Crs | None) -> Region:
+        """Return the region that `quick` reads; one that may have to be wrapped is read again from raw arrays."""
+        if self._wrapping is None:
+            return quick()
+        try:
+            region = quick()
+        except RegionError:
+            globe = self._globe_for(crs)
+            if globe is None:
+                raise
+        else:
+            globe = self._globe_for(region.crs)
+            if globe is None or not _is_far(region, globe):
+                return region
+        return Region._from_column(region_on_globe(raw(), crs, globe))
 
     def _tried(self, row: int, value: Region | Point) -> Region | Point | Rejection:
         try:
@@ -183,6 +269,18 @@ class Spatial:
 
 
 UNCHANGED = Spatial()
+
+
+def _is_far(region: Region, globe: Globe) -> bool:
+    """Return True if a region may have to be wrapped."""
+    xmin, xmax = region._leading_box.item(0), region._leading_box.item(2)  # `may_need_wrap` takes 5 us for one box
+    if not (xmin >= -HALF and xmax <= HALF):
+        return True
+    return bool(xmax - xmin > HALF if globe.wrap == "shorter" else xmax - xmin >= WHOLE)
+
+
+def _region_of_geojson(value: Mapping[str, Any], crs: Crs | None) -> Region:
+    return Region.from_wkb(wkb_of_geojson(value), crs=crs)
 
 
 def _checked_point(point: Point) -> Point:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from contrada.geometry.crs import Crs, is_geographic
 from contrada.limits import limit, variable
 
 Wrap = Literal["longitude", "shorter"]
-WRAPS = ("longitude", "shorter")
+WRAPS: tuple[Wrap, Wrap] = ("longitude", "shorter")
 HALF, WHOLE, POLE = 180.0, 360.0, 90.0
 LONGEST_EDGE = 1_000_000.0  # metres; longer edges are halved before their distance from the geodesic is judged
 FINEST = 0.001  # metres; far below, the distance of edges from geodesics is that of rounding
@@ -31,7 +32,7 @@ class Globe(NamedTuple):
         """Return the options, checked; None if there are none."""
         if wrap is None and densify is None:
             return None
-        if wrap is not None and wrap not in WRAPS:
+        if wrap is not None and not (isinstance(wrap, str) and wrap in WRAPS):
             raise ArgumentError(f"wrap: need 'longitude' or 'shorter', got {wrap!r:.60}")
         if densify is not None and not (isinstance(densify, int | float) and FINEST <= densify < float("inf")):
             raise ArgumentError(f"densify: need a number of metres, at least {FINEST}, got {densify!r:.60}")
@@ -44,19 +45,74 @@ class Globe(NamedTuple):
             raise CrsError(f"{option}: {crs.label} is not in degrees of longitude and latitude")
 
 
+def globes_of(wrap: Any) -> dict[str, Globe]:
+    """Return how attributes are wrapped, by attribute, from a mapping to "longitude" or "shorter"; None is none.
+
+    >>> globes_of({"area": "longitude"})
+    {'area': Globe(wrap='longitude', densify=None)}
+    """
+    if wrap is None:
+        return {}
+    if not isinstance(wrap, Mapping):
+        raise ArgumentError(f"wrap: need a mapping from attributes to 'longitude' or 'shorter', got {wrap!r:.60}")
+    made: dict[str, Globe] = {}
+    for name, mode in wrap.items():
+        if not isinstance(name, str) or not name:
+            raise ArgumentError(f"wrap: need names of attributes, got {name!r:.60}")
+        if not isinstance(mode, str) or mode not in WRAPS:
+            raise ArgumentError(f"wrap: attribute {name!r:.60}: need 'longitude' or 'shorter', got {mode!r:.60}")
+        made[name] = Globe(WRAPS[WRAPS.index(mode)])
+    return made
+
+
+def wraps_of(globes: Mapping[str, Globe]) -> dict[str, str]:
+    """Return the mapping from attributes to modes that `globes_of` takes."""
+    return {name: globe.wrap for name, globe in globes.items() if globe.wrap is not None}
+
+
+def may_need_wrap(bounds: NDArray[np.float64], wrap: Wrap) -> NDArray[np.bool_]:
+    """Return which regions with these boxes may have to be wrapped; the others stay as they are."""
+    width = bounds[:, 2] - bounds[:, 0]
+    is_wide = width > HALF if wrap == "shorter" else width >= WHOLE
+    return np.asarray(is_wide | ~((bounds[:, 0] >= -HALF) & (bounds[:, 2] <= HALF)))
+
+
 def needs_wrap(xy: NDArray[np.float64], ring_offsets: NDArray[np.int64], wrap: Wrap) -> NDArray[np.bool_]:
-    """Return which rings leave longitude -180..180 or, with "shorter", have an edge that takes the longer way."""
+    """Return which rings leave longitude -180..180, have an edge that takes the longer way, or surround a pole."""
     far = ~(np.abs(xy[:, 0]) <= HALF)
+    ends = ring_offsets[1:][np.diff(ring_offsets) > 0]
+    starts = ring_offsets[:-1][np.diff(ring_offsets) > 0]
     if wrap == "shorter":
         steps = np.zeros(len(xy), bool)
-        steps[1:] = np.abs(np.diff(xy[:, 0])) > HALF
+        is_pole = np.abs(xy[:, 1]) == POLE
+        steps[1:] = (np.abs(np.diff(xy[:, 0])) > HALF) & ~(is_pole[1:] & is_pole[:-1])
         steps[ring_offsets[:-1][ring_offsets[:-1] < len(xy)]] = False  # no edge leads from one ring to the next
-        ends = ring_offsets[1:][np.diff(ring_offsets) > 0]
-        starts = ring_offsets[:-1][np.diff(ring_offsets) > 0]
-        steps[starts] |= np.abs(xy[ends - 1, 0] - xy[starts, 0]) > HALF
+        steps[starts] |= (np.abs(xy[ends - 1, 0] - xy[starts, 0]) > HALF) & ~(is_pole[ends - 1] & is_pole[starts])
         far |= steps
+    else:
+        first, last, before = xy[starts], xy[ends - 1], xy[np.maximum(ends - 2, starts)]
+        is_around = _are_a_turn_apart(first, last) | (_are_a_turn_apart(first, before) & (first == last).all(axis=1))
+        for start, end in zip(starts[is_around].tolist(), ends[is_around].tolist(), strict=True):
+            far[start] |= _once_around(xy[start:end]) is not None
     counts = np.concatenate([[0], np.cumsum(far)])
     return np.asarray(counts[ring_offsets[1:]] > counts[ring_offsets[:-1]])
+
+
+def _are_a_turn_apart(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray((np.abs(a[:, 0] - b[:, 0]) == WHOLE) & (a[:, 1] == b[:, 1]))
+
+
+def _once_around(ring: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the outline of a ring that goes once around the globe by its longitudes; None for other rings.
+
+    Such a ring is left open, and ends one turn away from its first vertex. A ring that was closed is one of the plane,
+    such as the box -180..180 by 60..90, unless it runs along one parallel: then it has no area in the plane.
+    """
+    if len(ring) > 3 and (ring[0] == ring[-1]).all() and (ring[:, 1] == ring[0, 1]).all():
+        ring = ring[:-1]
+    if len(ring) < 3 or not _are_a_turn_apart(ring[:1], ring[-1:])[0]:
+        return None
+    return None if np.abs(np.diff(ring[:, 0])).max() >= WHOLE else ring
 
 
 def wrapped_polygons(parts: list[list[NDArray[np.float64]]], wrap: Wrap) -> Any:
@@ -83,14 +139,25 @@ def _unrolled(ring: NDArray[np.float64], wrap: Wrap) -> Any:
     """Return the polygon of a ring with continuous longitudes; one that goes around a pole is closed over it."""
     if len(ring) < 3 or not np.isfinite(ring).all():
         return None
+    around = _once_around(ring) if wrap == "longitude" else None
+    if around is not None:
+        polygon = _polygon_of(_over_the_pole(around))
+        if polygon.is_valid:  # otherwise the outline runs back along a meridian: a shape of the plane, left open
+            return polygon
     closed = ring if (ring[0] == ring[-1]).all() else np.concatenate([ring, ring[:1]])
     if wrap == "shorter":
         steps = np.diff(closed[:, 0])
-        turns = np.where(np.abs(steps) > HALF, -WHOLE * np.round(steps / WHOLE), 0.0)
+        is_pole = np.abs(closed[:, 1]) == POLE  # an edge along a pole is a place, of any length
+        is_long = (np.abs(steps) > HALF) & ~(is_pole[1:] & is_pole[:-1])
+        turns = np.where(is_long, -WHOLE * np.round(steps / WHOLE), 0.0)
         shifts = np.concatenate([[0.0], np.cumsum(turns)])
         closed = np.column_stack([closed[:, 0] + shifts, closed[:, 1]])
         if shifts[-1] != 0:
             closed = _over_the_pole(closed)
+    return _polygon_of(closed)
+
+
+def _polygon_of(closed: NDArray[np.float64]) -> Any:
     xmin, xmax = closed[:, 0].min(), closed[:, 0].max()
     if xmax - xmin > WHOLE:
         raise RegionError(f"longitudes {xmin}..{xmax} are more than 360 degrees apart")
@@ -149,10 +216,8 @@ def wrapped_longitudes(xy: NDArray[np.float64]) -> NDArray[np.float64]:
     [[-170.0, 5.0], [-180.0, 0.0], [180.0, 1.0]]
     """
     x = xy[:, 0]
-    outside = np.abs(x) > HALF
-    with np.errstate(invalid="ignore"):
-        turned = x - WHOLE * np.floor((x + HALF) / WHOLE)
-    return np.column_stack([np.where(outside, turned, x), xy[:, 1]])
+    turned = np.fmod(x, WHOLE)  # exact, as is the step of one turn after it
+    return np.column_stack([turned - WHOLE * (turned > HALF) + WHOLE * (turned < -HALF), xy[:, 1]])
 
 
 def densified_ring(ring: NDArray[np.float64], metres: float, crs: Crs | None) -> NDArray[np.float64]:

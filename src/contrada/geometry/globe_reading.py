@@ -11,7 +11,16 @@ from contrada.geometry.arrays import concatenate, take
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.crs import Crs, common_crs, resolved
 from contrada.geometry.faults import CRS_FAULTS, FaultCode, Rejection, error_of, first_error
-from contrada.geometry.globe import Globe, densified_ring, needs_wrap, wrapped_polygons
+from contrada.geometry.globe import (
+    HALF,
+    Globe,
+    densified_ring,
+    may_need_wrap,
+    needs_wrap,
+    wrapped_longitudes,
+    wrapped_polygons,
+)
+from contrada.geometry.point import PointArray
 from contrada.geometry.sources import RawRegions, raw_from_coordinates, raw_from_shapely
 from contrada.geometry.validation import parts_of, sift
 
@@ -108,4 +117,28 @@ def _checked(column: RegionArray, globe: Globe | None, crs: Any) -> RegionArray:
     found = sift_on_globe(raw_from_shapely(column.to_shapely()), common_crs(column.crs, crs), False, globe)
     if found.rejected:
         raise error_of(found.rejected[0]) if len(column) == 1 else first_error(found.rejected)
+    return found.regions
+
+
+def column_on_globe(column: RegionArray | PointArray, globe: Globe) -> RegionArray | PointArray:
+    """Return regions or points that were read, wrapped; rows that stay within -180..180 do not change."""
+    globe.check_crs(column.crs)
+    assert globe.wrap is not None
+    if isinstance(column, PointArray):
+        is_far = len(column) and np.abs(column.xy[:, 0]).max() > HALF
+        return PointArray(wrapped_longitudes(column.xy), crs=column.crs) if is_far else column
+    far = np.flatnonzero(may_need_wrap(column.bounds, globe.wrap))
+    if not len(far):
+        return column
+    wrapped = _checked(column[far], globe, column.crs)
+    places = np.arange(len(column))
+    places[far] = len(column) + np.arange(len(far))
+    return RegionArray(take(concatenate([column.arrays, wrapped.arrays]), places), column.crs)
+
+
+def region_on_globe(raw: RawRegions, crs: Any, globe: Globe) -> RegionArray:
+    """Return one raw region, wrapped, as a column; a bad one raises."""
+    found = sift_on_globe(raw, crs, False, globe)
+    if found.rejected:
+        raise error_of(found.rejected[0])
     return found.regions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.formats.tables.rows import attributes_of, table_of, values_of
 from contrada.geometry import Point, Region, Rejection
-from contrada.geometry.arrow.mixed import ValueRows, is_geometry, is_null, parts_by_crs
+from contrada.geometry.arrow.mixed import ValueRows, is_geometry, is_null, mixed_on_globe
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import FaultCode
+from contrada.geometry.globe import Globe
 from contrada.matching.batch import Batch, Integers, SpatialColumn, spatial_of_objects
 from contrada.matching.column_encoding import ColumnEncoder
 from contrada.matching.encoding import MessageEncoder
@@ -65,11 +67,18 @@ def _order(spatial: Mapping[str, SpatialColumn], main: str | None, size: int) ->
     return np.arange(size) if column is None else column.order()
 
 
-def batch_of_table(table: Any, crs: Mapping[str, Crs | None], encoder: MessageEncoder, main: str | None = None) -> Read:
+def batch_of_table(
+    table: Any,
+    crs: Mapping[str, Crs | None],
+    encoder: MessageEncoder,
+    main: str | None = None,
+    globes: Mapping[str, Globe] = MappingProxyType({}),
+) -> Read:
     """Return the good rows of a table, column by column, and the rejections sorted by row.
 
     The table has one column per attribute. `crs` are the systems of the attributes that subscriptions ask for regions
-    and points of. The batch is ordered by the regions and points of attribute `main`.
+    and points of, `globes` how the values of attributes are wrapped. The batch is ordered by the regions and points of
+    attribute `main`.
     """
     size = table.num_rows
     encoded = ColumnEncoder(encoder, size)
@@ -81,7 +90,7 @@ def batch_of_table(table: Any, crs: Mapping[str, Crs | None], encoder: MessageEn
             continue  # nobody asks, so it is not read, and cannot be bad
         column = table.column(name)
         if is_geometry(column):
-            parts, rejected = checked_column(table, name, crs.get(name))
+            parts, rejected = checked_column(table, name, crs.get(name), globes.get(name))
             spatial[name] = SpatialColumn.of_parts(parts, size)
             if name in encoded.presences:
                 encoded.add_presence(name, np.logical_or(*(place >= 0 for _, place in spatial[name].kinds)))
@@ -119,9 +128,14 @@ def as_table(messages: Any, asked: Collection[str]) -> Any:
     return attributes_of(table_of(messages), asked)
 
 
-def checked_column(table: Any, name: str, crs: Crs | None) -> tuple[list[ValueRows], list[Rejection]]:
-    """Return the values of geometry column `name` in the CRS `crs`, and the rejections; nulls are not rejected."""
-    mixed = parts_by_crs(table.column(name))
+def checked_column(
+    table: Any, name: str, crs: Crs | None, globe: Globe | None = None
+) -> tuple[list[ValueRows], list[Rejection]]:
+    """Return the values of geometry column `name` in the CRS `crs`, and the rejections; nulls are not rejected.
+
+    `globe` says how the values are wrapped.
+    """
+    mixed = mixed_on_globe(table.column(name), globe)
     good: list[ValueRows] = []
     bad = [item for item in mixed.rejected if not is_null(item)]
     for part in mixed.parts:

@@ -17,9 +17,11 @@ from contrada.formats.templates import pattern_columns
 from contrada.geometry import PointArray, RegionArray, Rejection
 from contrada.geometry.arrow.checks import check_column
 from contrada.geometry.arrow.mixed import ValueRows
+from contrada.geometry.globe import globes_of
 from contrada.halving import in_halves
 from contrada.matching.table import ForwardingTable, subscribe_rows
 from contrada.matching.template import asked_columns, read_columns
+from contrada.matching.wrapping import column_globes
 from contrada.model import Predicate
 
 MIN_ALIKE = 16  # rows of one shape that are bound by columns; fewer are parsed one by one
@@ -149,9 +151,10 @@ class TableBuilder:
         import pyarrow as pa
 
         patterns, read = pattern_columns(template), dict[str, list[ValueRows]]()
+        globes = column_globes(template, globes_of(self.table.wrap))
 
         def faults(start: int, stop: int) -> dict[int, str]:
-            return row_faults(rows.slice(start, stop - start), self._kinds, patterns, read)
+            return row_faults(rows.slice(start, stop - start), self._kinds, patterns, read, globes)
 
         if "key" not in rows.column_names:
             rows = rows.append_column("key", pa.array(numbers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy as np
 from contrada.arguments import checks_methods
 from contrada.errors import ArgumentError, CrsError
 from contrada.formats.message_values import read_message
+from contrada.formats.spatial import Spatial
 from contrada.formats.tables.rows import attributes_of, table_of
 from contrada.geometry import Point, Region, Rejection
 from contrada.geometry.arrays import offsets_of
 from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.globe import Globe, wraps_of
 from contrada.matching import batch_reading
 from contrada.matching.answer import By, ManyMatches, Matches, TableNames
 from contrada.matching.batch import (
@@ -74,13 +77,21 @@ class MatchingTable:
 
     _keys: Names | None
 
-    def __init__(self, store: Store, subscribers: Names, crs: dict[str, Crs | None], live: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        subscribers: Names,
+        crs: dict[str, Crs | None],
+        live: int,
+        globes: Mapping[str, Globe] = MappingProxyType({}),
+    ) -> None:
         self._store = store
         self._shortcut = Shortcut(store)
         self._pace = BatchPace()
         self._subscribers = subscribers
         self._crs = crs
         self._live = live
+        self._spatial = Spatial(globes=globes)
 
     def match(self, message: Mapping[str, Any], by: By = "subscriber") -> Matches:
         """Return the subscribers with a subscription that `message` satisfies.
@@ -128,7 +139,9 @@ class MatchingTable:
         def read(number: int) -> tuple[Read, int]:
             start, stop = spans[number]
             part = attributes_of(table.slice(start, stop - start), asked)
-            batch, rejected = batch_reading.batch_of_table(part, self._crs, self._store.encoder, main)
+            batch, rejected = batch_reading.batch_of_table(
+                part, self._crs, self._store.encoder, main, self._spatial.globes
+            )
             if number == len(spans) - 1:  # the slice that this thread begins with, while the others wake up
                 self._note_sample(batch)
             return (batch, rejected), len(batch.rows) if len(spans) > 1 and may_be_cut(snapshot, batch) else 0
@@ -161,6 +174,11 @@ class MatchingTable:
         for place in places.tolist():
             scalars = None if batch.scalars is None else batch.scalars.one(place, forms)
             sample.note(scalars, batch.objects(place))
+
+    @property
+    def wrap(self) -> dict[str, str]:
+        """Attributes whose regions and points are wrapped at the date line, with "longitude" or "shorter"."""
+        return wraps_of(self._spatial.globes)
 
     def stats(self) -> Stats:
         """Return the sizes of the table, for reports."""
@@ -242,7 +260,7 @@ class MatchingTable:
 
     def _read(self, message: Any) -> Checked:
         """Check a message; return plain values, and by slot its regions, points and values of added types."""
-        message = read_message(message, self._is_asked)
+        message = read_message(message, self._is_asked, self._spatial)
         objects: dict[Slot, Any] = {}
         are_types_added = has_types()
         for attribute, value in message.items():

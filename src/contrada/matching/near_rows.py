@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,16 +17,19 @@ from numpy.typing import NDArray
 from contrada.doors import door
 from contrada.errors import ContradaError, FilterError
 from contrada.formats.message_values import read_message
+from contrada.formats.spatial import Spatial
 from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
 from contrada.geometry import Point, Region
-from contrada.geometry.arrow.mixed import ValueRows, parts_by_crs
+from contrada.geometry.arrow.mixed import ValueRows, mixed_on_globe
+from contrada.geometry.globe import Globe
 from contrada.halving import in_halves
 from contrada.index.items import boxes_of
 from contrada.index.near import grown_boxes
 from contrada.matching.batch_reading import as_table, is_arrow
 from contrada.matching.template import distances_of, sifted_distances
 from contrada.matching.template_scalars import bind_scalar
+from contrada.matching.wrapping import column_globes, wrapped_predicate
 from contrada.model import Column, Constraint, Predicate
 from contrada.model.reach import DistanceOperator
 
@@ -99,16 +103,25 @@ class MessageBoxes:
         self._covered = {name: CoveredCells(own) for name, own in boxes.items() if len(own)}
 
     @classmethod
-    def of_table(cls, messages: Any, attributes: Collection[str]) -> MessageBoxes:
+    def of_table(
+        cls, messages: Any, attributes: Collection[str], globes: Mapping[str, Globe] = MappingProxyType({})
+    ) -> MessageBoxes:
         """Return the boxes of some attributes of an Arrow table of messages; bad values have none."""
-        return cls.of_batches([messages], attributes)
+        return cls.of_batches([messages], attributes, globes)
 
     @classmethod
-    def of_batches(cls, batches: Iterable[Any], attributes: Collection[str]) -> MessageBoxes:
-        """Return the boxes of some attributes of lists and Arrow tables of messages; bad messages have none."""
+    def of_batches(
+        cls, batches: Iterable[Any], attributes: Collection[str], globes: Mapping[str, Globe] = MappingProxyType({})
+    ) -> MessageBoxes:
+        """Return the boxes of some attributes of lists and Arrow tables of messages; bad messages have none.
+
+        `globes` says by attribute how regions and points are wrapped.
+        """
         found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in attributes}
+        spatial = Spatial(globes=globes)
         for batch in batches:
-            own = _table_boxes(batch, attributes) if is_arrow(batch) else _list_boxes(batch, attributes)
+            boxes_by_name = _table_boxes if is_arrow(batch) else _list_boxes
+            own = boxes_by_name(batch, attributes, spatial)
             for name, boxes in own:
                 found[name].append(boxes)
         return cls({name: _joined(boxes) for name, boxes in found.items()})
@@ -119,17 +132,22 @@ class MessageBoxes:
         return np.zeros(len(boxes), bool) if covered is None else covered.meet(boxes)
 
 
-def _table_boxes(messages: Any, attributes: Collection[str]) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def _table_boxes(
+    messages: Any, attributes: Collection[str], spatial: Spatial
+) -> Iterator[tuple[str, NDArray[np.float64]]]:
     table = as_table(messages, attributes)
     for name in table.column_names:
         if name in attributes:
-            yield name, _joined(boxes_of(part.column) for part in parts_by_crs(table.column(name)).parts)
+            parts = mixed_on_globe(table.column(name), spatial.globes.get(name)).parts
+            yield name, _joined(boxes_of(part.column) for part in parts)
 
 
-def _list_boxes(messages: Any, attributes: Collection[str]) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def _list_boxes(
+    messages: Any, attributes: Collection[str], spatial: Spatial
+) -> Iterator[tuple[str, NDArray[np.float64]]]:
     for message in messages:
         with suppress(ContradaError):  # a bad message matches nothing
-            values = read_message(message, attributes.__contains__)
+            values = read_message(message, attributes.__contains__, spatial)
             for name in attributes:
                 if isinstance(value := values.get(name), Region | Point):
                     yield name, boxes_of(value._column)
@@ -155,16 +173,22 @@ class SiftedRows(NamedTuple):
 
 
 def sift_rows(
-    rows: Any, template: Predicate, messages: MessageBoxes, errors: tuple[type[Exception], ...] = (ContradaError,)
+    rows: Any,
+    template: Predicate,
+    messages: MessageBoxes,
+    errors: tuple[type[Exception], ...] = (ContradaError,),
+    globes: Mapping[str, Globe] = MappingProxyType({}),
 ) -> SiftedRows:
     """Check rows for a template, and find the good ones that may lie near a message.
 
     `rows` are those of `asked_columns`. Reasons are those of `TableBuilder`; without `errors`, a scalar that cannot be
-    compared raises, as in `subscribe_many`. Raises CrsError if a column has several coordinate reference systems, and
-    FilterError if a column of regions or points is of another type.
+    compared raises, as in `subscribe_many`. `globes` says by attribute how regions and points are wrapped. Raises
+    CrsError if a column has several coordinate reference systems, and FilterError if a column of regions or points is
+    of another type.
     """
     read: dict[str, list[ValueRows]] = {}
-    reasons = row_faults(rows, {}, pattern_columns(template), read)
+    template, wrapped = wrapped_predicate(template, globes), column_globes(template, globes)
+    reasons = row_faults(rows, {}, pattern_columns(template), read, wrapped)
     for column in (one.value for part in template for one in part if one.is_local):
         if isinstance(column, Column) and column.name not in read:
             raise FilterError(f"column {column.name!r} has no regions or points")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from contrada.codes import BEYOND_BIT, DISJOINT_BIT
 from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.globe import Globe
 from contrada.index.items import boxes_of
 from contrada.index.near import grown_boxes
 from contrada.matching.near_constraints import NearConstraints
@@ -89,12 +91,15 @@ def _size(box: tuple[float, ...]) -> tuple[float, float]:
     return width * height, width + height
 
 
-def bound_heads(rows: Any, template: Predicate) -> tuple[Heads, dict[str, Crs | None]]:
+def bound_heads(
+    rows: Any, template: Predicate, globes: Mapping[str, Globe] = MappingProxyType({})
+) -> tuple[Heads, dict[str, Crs | None]]:
     """Return the heads of a template's filters for each row of an Arrow table, and the CRS by attribute.
 
-    A bad row raises, as in `ForwardingTable.subscribe_many`.
+    `globes` says by attribute how regions and points are wrapped. A bad row raises, as in
+    `ForwardingTable.subscribe_many`.
     """
-    bound = bind_template(rows, template)
+    bound = bind_template(rows, template, globes=globes)
     names = tuple(dict.fromkeys(slot[0] for parts in bound.spatial for slot, _ in parts))
     shape = (bound.rows, bound.filters)
     attributes, boxes = np.full(shape, -1, np.int32), np.full((*shape, 4), np.nan)

@@ -7,7 +7,7 @@ it, so memory does not grow with the number of rows, except for the keys and sub
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from contrada.forking import cached_property
 from contrada.formats.tables.row_files import row_text
 from contrada.formats.tables.subscription_rows import RowBlock
 from contrada.formats.templates import template_columns
+from contrada.geometry.globe import globes_of
 from contrada.geometry.pool import PREFIX, cores
 from contrada.matching.answer import By
 from contrada.matching.names import Name
@@ -108,13 +109,15 @@ class RowScan:
         threads: int | None = None,
         min_table_rows: int | None = None,
         max_matches: int = MAX_MATCHES,
+        wrap: Mapping[str, str] | None = None,
     ) -> None:
+        self._wrap, self._globes = wrap, globes_of(wrap)
         self._template, self._messages, self._threads = template, messages, threads
         most = max(MIN_TABLE_ROWS, ROWS_PER_MESSAGE * sum(map(len, messages)))
         self._min_table_rows = most if min_table_rows is None else min_table_rows
         local = {one.attribute for part in template for one in part if one.is_local}
-        self._boxes = MessageBoxes.of_batches(messages, local)
-        self._table, self._numbers = ForwardingTable(), list[Integers]()
+        self._boxes = MessageBoxes.of_batches(messages, local, self._globes)
+        self._table, self._numbers = ForwardingTable(wrap=wrap), list[Integers]()
         # Messages and rows, by batch.
         self._found: list[list[tuple[NDArray[np.int32], Integers]]] = [[] for _ in messages]
         self._held, self._max_matches = 0, max_matches
@@ -136,7 +139,7 @@ class RowScan:
         self._match()
 
     def _sift(self, block: RowBlock) -> tuple[RowBlock, SiftedRows]:
-        return block, sift_rows(block.asked, self._template, self._boxes, errors=())
+        return block, sift_rows(block.asked, self._template, self._boxes, errors=(), globes=self._globes)
 
     def _add(self, block: RowBlock, sifted: SiftedRows) -> None:
         """Add the near rows of a block to the table, and note its bad rows and names."""
@@ -185,7 +188,7 @@ class RowScan:
         if self._refused is not None and self._refused != refused:
             raise NeedsTableError("messages are bad for some of the rows only")
         self._refused, self.asked = refused, self._table.asked_kinds()
-        self._table, self._numbers = ForwardingTable(), []
+        self._table, self._numbers = ForwardingTable(wrap=self._wrap), []
 
     @cached_property
     def names(self) -> ScannedRows:

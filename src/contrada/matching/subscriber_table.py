@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from contrada.arguments import checks_methods
 from contrada.errors import TableError
 from contrada.geometry.crs import Crs
+from contrada.geometry.globe import Globe, globes_of
 from contrada.matching.encoding import MessageEncoder
 from contrada.matching.matching_table import MatchingTable
 from contrada.matching.names import Names
@@ -37,7 +40,8 @@ class SubscriberTable(MatchingTable):
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write the table to a new directory, as `ForwardingTable.save` does."""
-        storage.save_table(storage.packed(self._store, self._crs, None, self._subscribers), path, replace)
+        saved = storage.packed(self._store, self._crs, None, self._subscribers, wrap=self.wrap)
+        storage.save_table(saved, path, replace)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = True) -> SubscriberTable:
@@ -45,7 +49,8 @@ class SubscriberTable(MatchingTable):
         saved = storage.open_table(path, verify)
         if saved.has_keys:
             raise TableError(f"{os.fspath(path)} has keys of subscriptions; open it with ForwardingTable.open")
-        return cls(storage.store_of(saved), storage.names_from(saved.subscribers), dict(saved.crs), saved.rows)
+        names = storage.names_from(saved.subscribers)
+        return cls(storage.store_of(saved), names, dict(saved.crs), saved.rows, globes_of(saved.wrap))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy the table through the files of `save`."""
@@ -58,6 +63,7 @@ def simplified_by_subscriber(
     subscribers: Names,
     crs: dict[str, Crs | None],
     progress: Progress | None = None,
+    globes: Mapping[str, Globe] = MappingProxyType({}),
 ) -> SubscriberTable:
     """Return a table in which the filters of each subscriber are one simplified subscription; `snapshot` is packed."""
     store, named, report = Store(), Names(), Simplification()
@@ -67,6 +73,6 @@ def simplified_by_subscriber(
             store.encoder.check(constraint for part in predicate for constraint in part)
             store.append(named.append(subscribers[row]), predicate, None)
         store.pack()
-    table = SubscriberTable(store, named, crs, len(named))
+    table = SubscriberTable(store, named, crs, len(named), globes)
     table.report = report
     return table

@@ -18,6 +18,7 @@ from contrada.doors import door
 from contrada.errors import ArgumentError, FilterError, KeyInUseError, TableError, UnknownKeyError
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.crs import Crs, common_crs
+from contrada.geometry.globe import globes_of
 from contrada.matching.answer import Matches
 from contrada.matching.decompile import predicate_of
 from contrada.matching.explain import Explanation, explain
@@ -31,6 +32,7 @@ from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, recalled, simplify_table
 from contrada.matching.template import BoundTemplate, bind_template
+from contrada.matching.wrapping import wrapped_predicate
 from contrada.model import Predicate
 from contrada.shown import short
 from contrada.simplification.simplifying import Simplification
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
 class ForwardingTable(MatchingTable):
     """A live table of subscriptions; any number of threads may match while others update.
 
+    `wrap` maps attributes in longitude and latitude to "longitude" or "shorter": regions and points of subscriptions
+    and messages are then brought to longitude -180..180, so that they meet across the date line ([Globe](../globe.md)).
+
     >>> from contrada import Constraint, Filter, Region, Relation
     >>> table = ForwardingTable()
     >>> key = table.subscribe("ops-team", Filter([Constraint("area", Relation.OVERLAPS, Region.box(0, 0, 4, 4))]))
@@ -63,9 +68,9 @@ class ForwardingTable(MatchingTable):
 
     _keys: Names
 
-    def __init__(self, *, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(self, *, tuning: Tuning = DEFAULT_TUNING, wrap: Mapping[str, str] | None = None) -> None:
         _check_tuning(tuning)
-        super().__init__(Store(tuning=tuning), Names(tuning), {}, 0)
+        super().__init__(Store(tuning=tuning), Names(tuning), {}, 0, globes_of(wrap))
         self._keys, self._sources = Names(tuning), Sources()
 
     # Updates
@@ -76,7 +81,8 @@ class ForwardingTable(MatchingTable):
 
         `what` is a Predicate, Filter or Constraint, CQL2 text, or CQL2 JSON as a dict.
         """
-        predicate = bound_predicate(what)
+        given = bound_predicate(what)
+        predicate = wrapped_predicate(given, self._spatial.globes)
         check_name("subscriber", subscriber)
         with self._store.updating():
             crs = self._checked_crs(predicate)
@@ -92,8 +98,8 @@ class ForwardingTable(MatchingTable):
             self._keys.append(key)
             known = self._subscribers.row(subscriber)
             self._live += old is None
-            if isinstance(what, str):
-                self._sources.put(self._store.snapshot.rows, [what])
+            if isinstance(what, str) or predicate is not given:
+                self._sources.put(self._store.snapshot.rows, [what if isinstance(what, str) else str(given)])
             self._store.append(self._subscribers.append(subscriber) if known is None else known, predicate, old)
         return key
 
@@ -106,7 +112,7 @@ class ForwardingTable(MatchingTable):
         (default: the key). Default keys are the row numbers in this table, or larger integers if one of those was a key
         before. A bad row raises, and nothing is added.
         """
-        bound = bind_template(rows, asked_predicate(template))
+        bound = bind_template(rows, asked_predicate(template), globes=self._spatial.globes)
         return self._subscribe_bound(bound, [template] * bound.rows if isinstance(template, str) else ())
 
     def _subscribe_bound(self, bound: BoundTemplate, written: Sequence[str]) -> list[Name]:
@@ -175,7 +181,8 @@ class ForwardingTable(MatchingTable):
         with self._store.lock:
             self._store.pack()
             snapshot, crs = self._store.snapshot, dict(self._crs)
-        return simplified_by_subscriber(snapshot, self._store.encoder, self._subscribers, crs, progress)
+        globes = self._spatial.globes
+        return simplified_by_subscriber(snapshot, self._store.encoder, self._subscribers, crs, progress, globes)
 
     def pack(self) -> None:
         """Pack all live filters into one level; matching continues, updates wait. Updates also pack step by step."""
@@ -310,7 +317,7 @@ class ForwardingTable(MatchingTable):
         The directory appears complete or not at all, and is on disk when the call returns. With `replace` it replaces
         an existing saved table, on Linux in one step; processes that have opened the old table keep it.
         """
-        saved = storage.packed(self._store, self._crs, self._keys, self._subscribers, self._sources)
+        saved = storage.packed(self._store, self._crs, self._keys, self._subscribers, self._sources, self.wrap)
         storage.save_table(saved, path, replace)
 
     @classmethod
@@ -328,7 +335,8 @@ class ForwardingTable(MatchingTable):
         if not saved.has_keys:
             raise TableError(f"{os.fspath(path)} was simplified by subscriber; open it with SubscriberTable.open")
         table, store = cls.__new__(cls), storage.store_of(saved, tuning)
-        MatchingTable.__init__(table, store, storage.names_from(saved.subscribers, tuning), dict(saved.crs), saved.rows)
+        names = storage.names_from(saved.subscribers, tuning)
+        MatchingTable.__init__(table, store, names, dict(saved.crs), saved.rows, globes_of(saved.wrap))
         table._keys, table._sources = storage.names_from(saved.keys, tuning), Sources(saved.sources)
         return table
 
@@ -405,7 +413,7 @@ def subscribe_rows(
 
     `written` are the texts of the rows, which differ only in the values of the template; by default the template.
     """
-    bound = bind_template(rows, template, read)
+    bound = bind_template(rows, template, read, table._spatial.globes)
     table._subscribe_bound(bound, [str(template)] * bound.rows if written is None else written)
 
 

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.codes import FILTER, PLACE
-from contrada.errors import FilterError, RegionError
+from contrada.errors import CrsError, FilterError, RegionError
 from contrada.formats.subscriptions import template_columns
 from contrada.formats.tables.rows import attributes_of, table_of
 from contrada.geometry import Point, PointArray, Region, RegionArray, read_regions
 from contrada.geometry.arrow.mixed import ValueRows, is_vertex
 from contrada.geometry.faults import FaultCode, first_error
+from contrada.geometry.globe import Globe
+from contrada.geometry.globe_reading import column_on_globe
 from contrada.index.packed import reordered
 from contrada.index.raw import RawRecords
 from contrada.matching.encoding import MessageEncoder
@@ -23,6 +25,7 @@ from contrada.matching.near_constraints import NearConstraints
 from contrada.matching.residual import Constraints
 from contrada.matching.store.level import Added, Slot, Spatial
 from contrada.matching.template_scalars import bind_scalar, whole_column
+from contrada.matching.wrapping import column_globes, wrapped_predicate
 from contrada.model import Column, Constraint, Filter, Predicate, forms
 from contrada.model.reach import DistanceOperator
 
@@ -78,18 +81,28 @@ def asked_columns(rows: Any, template: Predicate) -> Any:
 
 
 def bind_template(
-    rows: Any, template: Predicate, read: Mapping[str, RegionArray | PointArray] = MappingProxyType({})
+    rows: Any,
+    template: Predicate,
+    read: Mapping[str, RegionArray | PointArray] = MappingProxyType({}),
+    globes: Mapping[str, Globe] = MappingProxyType({}),
 ) -> BoundTemplate:
-    """Bind a template to the rows of an Arrow table; `read` has geometry columns that are read already, by name."""
+    """Bind a template to the rows of an Arrow table; `read` has geometry columns that are read already, by name.
+
+    `globes` says by attribute how regions and points are wrapped.
+    """
     table = asked_columns(rows, template)
+    template, wrapped = wrapped_predicate(template, globes), column_globes(template, globes)
     # By value in the template, so that each column is read once.
-    columns: dict[Any, RegionArray | PointArray] = {Column(name): column for name, column in read.items()}
+    columns: dict[Any, RegionArray | PointArray] = {
+        Column(name): column_on_globe(column, wrapped[name]) if name in wrapped else column
+        for name, column in read.items()
+    }
     spatial: list[list[tuple[Slot, Spatial]]] = []
     scalars: list[tuple[forms.Slot, int, RawRecords]] = []
     long: list[Constraint] = []
     for number, part in enumerate(template):
         numbers = np.arange(table.num_rows, dtype=np.int32) * np.int32(len(template)) + np.int32(number)
-        spatial.append(_bind_spatial(part, numbers, table, columns))
+        spatial.append(_bind_spatial(part, numbers, table, columns, wrapped))
         for constraint in part:
             if constraint.kind is None:
                 scalars += [(slot, number, raw) for slot, raw in bind_scalar(constraint, table, long)]
@@ -117,7 +130,11 @@ def read_columns(
 
 
 def _bind_spatial(
-    part: Filter, numbers: NDArray[np.int32], table: Any, columns: dict[Any, RegionArray | PointArray]
+    part: Filter,
+    numbers: NDArray[np.int32],
+    table: Any,
+    columns: dict[Any, RegionArray | PointArray],
+    globes: Mapping[str, Globe],
 ) -> list[tuple[Slot, Spatial]]:
     """Return the spatial constraints of a filter for all rows, the most selective first."""
     asked = [constraint for constraint in part if constraint.kind is not None]
@@ -128,7 +145,7 @@ def _bind_spatial(
     bound: list[tuple[Slot, Spatial]] = []
     for constraint in asked:
         if constraint.value not in columns:
-            columns[constraint.value] = _column_of(table, constraint.value)
+            columns[constraint.value] = _column_of(table, constraint.value, globes)
         column = columns[constraint.value]
         operator = constraint.operator
         assert not isinstance(operator, str), "operators of registered types are refused above"
@@ -168,31 +185,38 @@ def sifted_distances(operator: DistanceOperator, table: Any) -> tuple[NDArray[np
     return made, {row: f"{name}: a distance needs a finite number of at least 0, got {made[row]}" for row in bad}
 
 
-def _column_of(table: Any, value: Column | Region | Point) -> RegionArray | PointArray:
+def _column_of(table: Any, value: Column | Region | Point, globes: Mapping[str, Globe]) -> RegionArray | PointArray:
     """Return the regions or points of all rows: a column, or one value repeated."""
     if isinstance(value, Column):
         array = table.column(value.name)
         try:
-            return _geometry_of(array)
+            return _geometry_of(array, globes.get(value.name))
         except RegionError as error:
             raise RegionError(f"column {value.name!r}, {error}", row=error.row) from error
+        except CrsError as error:
+            raise CrsError(f"column {value.name!r}: {error}") from error
     if isinstance(value, Region):
         return reordered(value._column, np.zeros(table.num_rows, np.int64))
     return PointArray(np.repeat(value._column.xy, table.num_rows, axis=0), crs=value.crs)
 
 
-def _geometry_of(array: Any) -> RegionArray | PointArray:
+def _geometry_of(array: Any, globe: Globe | None) -> RegionArray | PointArray:
     """Return the regions of an Arrow column, or its points if it has GeoArrow points or its first fault is a point."""
     from contrada.geometry.arrow.geoarrow import storage_of
 
     if is_vertex(storage_of(array)[0].type):
-        return PointArray.from_arrow(array)
-    read = read_regions(array)
+        return _points_of(array, globe)
+    read = read_regions(array, wrap=None if globe is None else globe.wrap)
     if not read.rejected:
         return read.regions
     if read.rejected[0].fault is FaultCode.POINT:
-        return PointArray.from_arrow(array)
+        return _points_of(array, globe)
     raise first_error(read.rejected)
+
+
+def _points_of(array: Any, globe: Globe | None) -> RegionArray | PointArray:
+    points = PointArray.from_arrow(array)
+    return points if globe is None else column_on_globe(points, globe)
 
 
 def _names_of(table: Any, name: str, distinct: bool) -> Any | None:

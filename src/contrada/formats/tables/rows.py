@@ -261,7 +261,9 @@ def rows_of(
         if only is not None and name not in only:
             continue
         column = table.column(name)
-        values: Iterable[Any] = spatial.of_column(column) if is_geometry(column) else enumerate(values_of(column))
+        values: Iterable[Any] = (
+            spatial.at(name).of_column(column) if is_geometry(column) else enumerate(values_of(column))
+        )
         for row, found in values:
             if not isinstance(found, Rejection):
                 if found is not None:

@@ -21,6 +21,7 @@ from contrada.formats.tables.rows import attributes_of
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.checks import bad_texts
 from contrada.geometry.arrow.mixed import ValueRows, is_geometry, parts_of
+from contrada.geometry.globe import Globe
 from contrada.limits import check_limit, limit
 
 Reasons = dict[int, str]  # by row
@@ -119,19 +120,30 @@ def _block(ready: OpenFile, tables: list[Any], columns: list[str], names: dict[s
 
 
 def whole_table(
-    source: Source, format: str | None, columns: list[str], patterns: set[str], key: str, subscriber: str
+    source: Source,
+    format: str | None,
+    columns: list[str],
+    patterns: set[str],
+    key: str,
+    subscriber: str,
+    globes: Mapping[str, Globe] = MappingProxyType({}),
 ) -> SubscriptionTable | None:
-    """Read one Parquet or Arrow file for a template with these columns; return None for any other source."""
+    """Read one Parquet or Arrow file for a template with these columns; return None for any other source.
+
+    `globes` says by column how regions and points are wrapped.
+    """
     file = source if isinstance(source, io.BytesIO) else _one_file(source)
     if file is None:
         return None
     with opened(file, format) as ready:
         if ready.format not in TABLE_FORMATS:
             return None
-        return _sifted_file(ready, columns, patterns, {"key": key, "subscriber": subscriber})
+        return _sifted_file(ready, columns, patterns, {"key": key, "subscriber": subscriber}, globes)
 
 
-def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names: dict[str, str]) -> SubscriptionTable:
+def _sifted_file(
+    ready: OpenFile, columns: list[str], patterns: set[str], names: dict[str, str], globes: Mapping[str, Globe]
+) -> SubscriptionTable:
     tables: list[Any] = []
     numbers: list[NDArray[np.int64]] = []
     rejected: list[Rejected] = []
@@ -148,7 +160,7 @@ def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names:
     whole, rows = _block(ready, tables, columns, names)
     places = np.concatenate(numbers)
     read: dict[str, list[ValueRows]] = {}
-    reasons = row_faults(whole, {}, patterns, read)
+    reasons = row_faults(whole, {}, patterns, read, globes)
     for row, reason in reasons.items():
         rejected.append(Rejected(ready.name, "row", int(places[row]), reason, row_text(rows, row)))
     kept = rows_without(whole.num_rows, reasons)
@@ -160,13 +172,17 @@ def _sifted_file(ready: OpenFile, columns: list[str], patterns: set[str], names:
 
 
 def row_faults(
-    table: Any, kinds: dict[str, type], patterns: Collection[str] = (), read: dict[str, list[ValueRows]] | None = None
+    table: Any,
+    kinds: dict[str, type],
+    patterns: Collection[str] = (),
+    read: dict[str, list[ValueRows]] | None = None,
+    globes: Mapping[str, Globe] = MappingProxyType({}),
 ) -> Reasons:
     """Return why rows of an Arrow table cannot be subscriptions of a template that uses all columns but `NAMES`.
 
     A geometry column holds regions or points, as in `kinds`; columns missing from `kinds` are added by their first
     rows. `patterns` names the columns that hold patterns, whose length is limited (`pattern_columns`). The regions and
-    points of geometry columns are put into `read`.
+    points of geometry columns are put into `read`, wrapped as `globes` says by column.
 
     >>> import pyarrow as pa
     >>> row_faults(pa.table({"key": [7, 7, 8], "least": [3, 4, None]}), {})
@@ -178,7 +194,7 @@ def row_faults(
         if name in NAMES:
             _name_faults(name, column, reasons)
         else:
-            parts = _value_faults(name, column, reasons, kinds)
+            parts = _value_faults(name, column, reasons, kinds, globes.get(name))
             if parts is not None and read is not None:
                 read[name] = parts
         if name in patterns:
@@ -199,7 +215,9 @@ def rows_without(count: int, bad: Collection[int]) -> NDArray[np.int64]:
     return np.flatnonzero(is_good)
 
 
-def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, type]) -> list[ValueRows] | None:
+def _value_faults(
+    name: str, column: Any, reasons: Reasons, kinds: dict[str, type], globe: Globe | None
+) -> list[ValueRows] | None:
     """Record rows without a value, with a bad region, or with a point where the first rows have regions.
 
     Return the regions and points of a geometry column, None for other columns.
@@ -211,7 +229,7 @@ def _value_faults(name: str, column: Any, reasons: Reasons, kinds: dict[str, typ
         _note(reasons, np.flatnonzero(is_nan), f"column {name!r}: NaN cannot be compared")
     if not is_geometry(column):
         return None
-    parts, bad = parts_of(column)
+    parts, bad = parts_of(column, globe)
     for item in bad:
         reasons.setdefault(item.row, f"column {name!r}: {item.reason}")
     for part in sorted((part for part in parts if len(part.rows)), key=lambda part: int(part.rows[0])):

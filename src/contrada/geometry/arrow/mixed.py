@@ -7,15 +7,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.errors import CrsError
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.faults import FaultCode, Rejection
-from contrada.geometry.globe import Globe
+from contrada.geometry.globe import Globe, may_need_wrap
+from contrada.geometry.globe_reading import column_on_globe
 from contrada.geometry.point import PointArray, SiftedPoints, plain_points, sift_plain
 from contrada.geometry.reading import sift_point_rows, sift_regions
 from contrada.geometry.wellknown import wkb_srids
 
+# Faults of regions that may be none once the regions are wrapped.
+MENDED_BY_WRAP = frozenset(
+    (FaultCode.OFF_THE_GLOBE, FaultCode.ZERO_AREA, FaultCode.SELF_INTERSECTION, FaultCode.HOLE_OUTSIDE,
+     FaultCode.HOLE_CROSSES_SHELL, FaultCode.HOLES_OVERLAP, FaultCode.NOT_CONNECTED, FaultCode.PARTS_OVERLAP,
+     FaultCode.PARTS_SHARE_EDGE)
+)  # fmt: skip
 POINT_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
 
 
@@ -80,15 +88,16 @@ class Mixed(NamedTuple):
     repaired: NDArray[np.int64]
 
 
-def parts_of(values: Any) -> tuple[list[ValueRows], list[Rejection]]:
+def parts_of(values: Any, globe: Globe | None = None) -> tuple[list[ValueRows], list[Rejection]]:
     """Return a geometry column as columns of regions and of points with their rows, and the rejected rows.
 
-    A column that is no geometry has no spatial values and no rejected rows.
+    A column that is no geometry has no spatial values and no rejected rows. `globe` says how values are wrapped.
     """
     mixed = sift_mixed(values)
     for bad in mixed.rejected:
         if bad.fault is FaultCode.OTHER_CRS:
             raise bad.error()
+    mixed = _on_globe(values, mixed, globe)
     return mixed.parts, mixed.rejected
 
 
@@ -117,6 +126,64 @@ def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False, glob
         rejected += [bad._replace(row=int(rows[bad.row])) for bad in some.rejected]
         repaired.append(rows[some.repaired])
     return Mixed(parts, sorted(rejected, key=lambda bad: bad.row), np.concatenate(repaired))
+
+
+def mixed_on_globe(values: Any, globe: Globe | None, keeps_others: bool = False) -> Mixed:
+    """Return what `parts_by_crs` returns, with regions and points wrapped.
+
+    Rows in a CRS that is not in degrees are rejected, or kept as they are with `keeps_others`.
+
+    Only rows that leave longitude -180..180, that are too wide, or that are bad as they are, are read a second time.
+    """
+    return _on_globe(values, parts_by_crs(values), globe, keeps_others)
+
+
+def _on_globe(values: Any, mixed: Mixed, globe: Globe | None, keeps_others: bool = False) -> Mixed:
+    if globe is None or globe.wrap is None:
+        return mixed
+    parts, rejected, again = list[ValueRows](), list[Rejection](), list[NDArray[np.int64]]()
+    for column, rows in mixed.parts:
+        try:
+            globe.check_crs(column.crs)
+        except CrsError as error:
+            if keeps_others:
+                parts.append(ValueRows(column, rows))
+            else:
+                rejected += [Rejection(row, str(error), FaultCode.OTHER_CRS) for row in rows.tolist()]
+            continue
+        if isinstance(column, PointArray):
+            parts.append(ValueRows(column_on_globe(column, globe), rows))
+            continue
+        far = may_need_wrap(column.bounds, globe.wrap)
+        again.append(rows[far])
+        parts.append(ValueRows(column[~far], rows[~far]) if far.any() else ValueRows(column, rows))
+    for bad in mixed.rejected:
+        if bad.fault in MENDED_BY_WRAP:
+            again.append(np.array([bad.row]))
+        else:
+            rejected.append(bad)
+    rows = np.sort(np.concatenate([*again, np.empty(0, np.int64)]))
+    if len(rows):
+        more = _read_on_globe(values.take(rows), globe)
+        parts += [ValueRows(part.column, rows[part.rows]) for part in more.parts]
+        rejected += [bad._replace(row=int(rows[bad.row])) for bad in more.rejected]
+    rejected.sort(key=lambda bad: bad.row)
+    return Mixed([part for part in parts if len(part.rows)], rejected, mixed.repaired)
+
+
+def _read_on_globe(values: Any, globe: Globe) -> Mixed:
+    """Return rows read with `globe`; if one of them is in another CRS, they are read row by row."""
+    try:
+        return parts_by_crs(values, globe=globe)
+    except CrsError as error:
+        if len(values) == 1:
+            return Mixed([], [Rejection(0, str(error), FaultCode.OTHER_CRS)], np.empty(0, np.int64))
+    parts, rejected = list[ValueRows](), list[Rejection]()
+    for row in range(len(values)):
+        one = _read_on_globe(values.slice(row, 1), globe)
+        parts += [ValueRows(part.column, part.rows + row) for part in one.parts]
+        rejected += [bad._replace(row=row) for bad in one.rejected]
+    return Mixed(parts, rejected, np.empty(0, np.int64))
 
 
 def _of_points(sifted: SiftedPoints) -> Mixed:

@@ -10,8 +10,9 @@ import io
 import os
 import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from contrada.codes import BEYOND_BIT, WITHIN_MASK
 from contrada.errors import FilterError, TableError
 from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
+from contrada.geometry.globe import globes_of, wraps_of
 from contrada.geometry.saved.directories import Format, read_directory, save_directory
 from contrada.geometry.saved.directories import read_header as read_kind_header
 from contrada.geometry.saved.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
@@ -44,7 +46,7 @@ from contrada.matching.store.snapshot import Snapshot
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 
 T = TypeVar("T")
-TABLE_FORMAT = Format("contrada.ForwardingTable", 10, "saved table", TableError)
+TABLE_FORMAT = Format("contrada.ForwardingTable", 11, "saved table", TableError)
 CHECKS = RESIDUAL.followed_by(Field("filters", "i4"))  # as saved: the filter of each constraint comes with them
 NEAR_CHECKS = AddressLayout([Field("filters", "i4"), Field("masks", "u1"), Field("distances", "f8")])
 CHECK_PARTS = ("filters", "masks", "offsets")
@@ -66,10 +68,16 @@ class Saved(NamedTuple):
     several_filters: bool
     has_keys: bool
     sources: WrittenRows | None
+    wrap: dict[str, str]
 
 
 def packed(
-    store: Store, crs: dict[str, Crs | None], keys: Names | None, subscribers: Names, sources: Sources | None = None
+    store: Store,
+    crs: dict[str, Crs | None],
+    keys: Names | None,
+    subscribers: Names,
+    sources: Sources | None = None,
+    wrap: Mapping[str, str] = MappingProxyType({}),
 ) -> Saved:
     """Return the live subscriptions in one level, with rows, filters and subscribers renumbered from 0.
 
@@ -88,7 +96,7 @@ def packed(
             as_arrow(range(len(rows))) if keys is None else keys.chosen(rows), subscribers.chosen(named),
             _unless_plain(np.searchsorted(rows, owners)), _unless_plain(to_subscriber),
             len(rows), len(filters), snapshot.several_filters, keys is not None,
-            None if sources is None else sources.chosen(rows),
+            None if sources is None else sources.chosen(rows), dict(wrap),
         )  # fmt: skip
 
 
@@ -113,6 +121,7 @@ def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = 
         "several_filters": saved.several_filters,
         "has_keys": saved.has_keys,
         "crs": saved.crs,
+        "wrap": saved.wrap,
         "places": saved.encoder,
         "reached": saved.level.filters,
         "scalars": _scalars_header(saved.level.scalars),
@@ -143,7 +152,7 @@ def open_table(directory: str | os.PathLike[str], verify: bool = True) -> Saved:
         return Saved(
             level, systems, header["places"], keys, subscribers, owners, whose,
             header["rows"], header["filters"], header["several_filters"], header["has_keys"],
-            _sources_of(arrays, header["rows"]),
+            _sources_of(arrays, header["rows"]), wraps_of(globes_of(header["wrap"])),
         )  # fmt: skip
     except TableError:
         raise
