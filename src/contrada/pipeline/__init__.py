@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from contrada.pipeline.stream.change_feeds import ChangeFeed as ChangeFeed
     from contrada.pipeline.stream.changes import ChangeTable as ChangeTable
     from contrada.pipeline.stream.message_files import MessageFiles as MessageFiles
+    from contrada.pipeline.stream.running import Stream as Stream
     from contrada.pipeline.stream.sinks import ConsoleSink as ConsoleSink
     from contrada.pipeline.stream.sinks import KafkaSink as KafkaSink
     from contrada.pipeline.stream.sinks import ParquetSink as ParquetSink
-    from contrada.pipeline.stream.streaming import Stream as Stream
     from contrada.pipeline.stream.streaming import match_stream as match_stream
     from contrada.pipeline.stream.table_sink import TableSink as TableSink
     from contrada.pipeline.stream.tracking import TrackedStream as TrackedStream
@@ -74,7 +74,8 @@ _HOMES = {
         "pipeline.stream.changes": ("ChangeTable",),
         "pipeline.stream.message_files": ("MessageFiles",),
         "pipeline.stream.sinks": ("ConsoleSink", "KafkaSink", "ParquetSink"),
-        "pipeline.stream.streaming": ("Stream", "match_stream"),
+        "pipeline.stream.running": ("Stream",),
+        "pipeline.stream.streaming": ("match_stream",),
         "pipeline.stream.table_sink": ("TableSink",),
         "pipeline.stream.tracking": ("TrackedStream", "track_stream"),
         "pipeline.stream.worker": ("Decoding",),

@@ -25,8 +25,8 @@ _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arro
 EWKB_SRID = "20"  # bit in the highest byte of a WKB geometry type: an SRID follows
 
 
-def attribute_columns(frame: DataFrame, asked: Collection[str]) -> dict[str, Column]:
-    """Return the `asked` attributes of a frame by name: struct fields have dotted names, GEOMETRY becomes EWKB.
+def attribute_columns(frame: DataFrame | StructType, asked: Collection[str]) -> dict[str, Column]:
+    """Return the `asked` attributes of a frame or schema: struct fields have dotted names, GEOMETRY becomes EWKB.
 
     >>> from pyspark.sql.types import DoubleType, StructType
     >>> wind = StructType().add("wind", StructType().add("speed", DoubleType()).add("from", DoubleType()))
@@ -34,7 +34,7 @@ def attribute_columns(frame: DataFrame, asked: Collection[str]) -> dict[str, Col
     ['wind.speed', 'wind.from']
     """
     columns: dict[str, Column] = {}
-    for name, path, kind in fields(frame.schema):
+    for name, path, kind in fields(frame if isinstance(frame, StructType) else frame.schema):
         if name not in asked:
             continue
         if name in columns:

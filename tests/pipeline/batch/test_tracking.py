@@ -108,6 +108,7 @@ def test_events_are_those_of_a_single_process_however_messages_are_spread(utc, p
         frame, utc.createDataFrame(rows), ON, track="bus", time="when", template=TEMPLATE, artifacts=place,
         partitions=partitions, **options,
     )  # fmt: skip
+    assert tracked.events.schema["message_id"].nullable, "of events that time makes"
     assert found_by(tracked) == right
     assert {row.message_id: row.reason for row in tracked.rejected.collect()} == rejected
     assert tracked.unwatched.collect() == []

@@ -34,7 +34,7 @@ class Home:
         made.begin(lambda artifacts: publish(ct.ForwardingTable(), artifacts, **types))
         return made
 
-    def compact(self, version, artifacts):
+    def compact(self, version, place, artifacts):
         """What a task does with a version."""
         table = ct.ForwardingTable.open(version.artifact.path)
         for number in version.segments:

@@ -29,8 +29,9 @@ from contrada.pipeline.partitioned.splitting import split
 from contrada.pipeline.storage import Storage, full_place
 from contrada.pipeline.stream.message_files import MessageFiles
 from contrada.pipeline.stream.progress import StreamProgress
+from contrada.pipeline.stream.running import Stream
 from contrada.pipeline.stream.sinks import ConsoleSink, KafkaSink, ParquetSink
-from contrada.pipeline.stream.streaming import Stream, match_stream
+from contrada.pipeline.stream.streaming import match_stream
 from contrada.pipeline.stream.tracking import track_stream
 from contrada.pipeline.stream.worker import Decoding
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from contrada.cql2.queries import Asked
 from contrada.errors import ContradaError, FormatError
@@ -107,7 +107,9 @@ def track(
     owner, when = f"c{names.index(track)}", f"c{names.index(time)}"
     ordered = sent.repartition(*parts, owner).sortWithinPartitions(when, ID)
     work: Any = partial(follow_batches, job=job, newest=_newest(sent, when))
-    schema = StructType([messages.schema[ID], *_spark_schema(pa.schema(event_fields(job))).fields])
+    # Events that time makes have no id, also where no message lacks one.
+    id = StructField(ID, messages.schema[ID].dataType, True, messages.schema[ID].metadata)
+    schema = StructType([id, *_spark_schema(pa.schema(event_fields(job))).fields])
     return Tracked(ordered.mapInArrow(work, schema).persist(), artifact, compiled, job)
 
 

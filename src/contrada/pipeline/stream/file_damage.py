@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
 from contrada.errors import ContradaError
-from contrada.pipeline.java_errors import SPARK_ERRORS, first_cause, java_reason, without_log
+from contrada.pipeline.java_errors import SPARK_ERRORS, java_reason, without_log
 from contrada.pipeline.storage import path_of
+from contrada.pipeline.stream.file_stores import FileFault, file_store
 from contrada.pipeline.stream.footers import deadly_footers
 from contrada.pipeline.stream.message_files import PARQUET, MessageFiles
 
 COMPRESSED = (".gz", ".zst", ".bz2", ".lz4", ".snappy", ".deflate")
 FILE_IN_ERROR = re.compile(r"while reading file (\S+?)\.?\s")
 READ_ERRORS = ("FAILED_READ_FILE", "PATH_NOT_FOUND")  # Spark's error classes for files that it cannot read
-# Faults of a file, not of its store: missing, no permission, wrong checksum, or a bad sector.
-OWN_FAULTS = ("FileNotFoundException", "AccessControlException", "ChecksumException", "Input/output error")
 
 
 class Sorted(NamedTuple):
@@ -41,8 +40,7 @@ class Damage:
         self, files: MessageFiles, session: SparkSession, chosen: Callable[[DataFrame], DataFrame] = lambda frame: frame
     ) -> None:
         self._files, self._session, self._chosen = files, session, chosen
-        # Takes milliseconds, so done once.
-        self._settings = cast(Any, session)._jsparkSession.sessionState().newHadoopConf()
+        self._store = file_store(session)
 
     def unread(self, uris: Sequence[str]) -> dict[str, str] | None:
         """Return why files gave no rows to a batch that Spark read: missing or empty; None if one does have rows.
@@ -109,13 +107,9 @@ class Damage:
 
     def _reason(self, uri: str) -> str | None:
         """Return why a file that failed once cannot be read, None if it can; a fault of the store raises."""
-        jvm: Any = self._session._jvm
-        store, path = self._opened(uri)
-        nowhere = jvm.java.io.OutputStream.nullOutputStream()
-        try:
-            jvm.org.apache.hadoop.io.IOUtils.copyBytes(store.open(path), nowhere, 1 << 16, True)
-        except SPARK_ERRORS as fault:  # the bytes cannot be read
-            return self._own_fault(uri, fault)
+        fault = self._store.fault(uri)
+        if fault is not None:  # the bytes cannot be read
+            return _own_fault(uri, fault)
         error = self._error([uri])
         return None if error is None else f"the file is damaged: {java_reason(error)}"
 
@@ -123,29 +117,21 @@ class Damage:
         """Return the files that are missing, or empty although their format has no empty files."""
         found = {}
         for uri in uris:
-            store, path = self._opened(uri)
-            try:
-                is_empty = store.getFileStatus(path).getLen() == 0
-            except SPARK_ERRORS as error:
-                found[uri] = self._own_fault(uri, error)
-            else:
-                if is_empty and (self._files.format == PARQUET or uri.lower().endswith(COMPRESSED)):
-                    found[uri] = "the file is empty: it has 0 bytes"
+            size = self._store.size(uri)
+            if isinstance(size, FileFault):
+                found[uri] = _own_fault(uri, size)
+            elif size == 0 and (self._files.format == PARQUET or uri.lower().endswith(COMPRESSED)):
+                found[uri] = "the file is empty: it has 0 bytes"
         return found
 
-    def _own_fault(self, uri: str, error: Exception) -> str:
-        reason = java_reason(error)
-        if not any(name in reason for name in OWN_FAULTS):
-            raise ContradaError(f"{path_of(uri)} cannot be read from its store: {reason}") from error
-        if first_cause(error).getClass().getSimpleName() == "FileNotFoundException" and "denied" not in reason:
-            return "the file was removed after Spark listed the directory"
-        return f"the file cannot be read: {reason}"
 
-    def _opened(self, uri: str) -> tuple[Any, Any]:
-        """Return the Hadoop file system of a file, and its path there."""
-        jvm: Any = self._session._jvm
-        path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
-        return path.getFileSystem(self._settings), path
+def _own_fault(uri: str, fault: FileFault) -> str:
+    """Return why a file cannot be read; a fault of its store raises."""
+    if not fault.is_own:
+        raise ContradaError(f"{path_of(uri)} cannot be read from its store: {fault.reason}")
+    if fault.is_missing:
+        return "the file was removed after Spark listed the directory"
+    return f"the file cannot be read: {fault.reason}"
 
 
 def _named(error: Exception, group: Sequence[str]) -> str:

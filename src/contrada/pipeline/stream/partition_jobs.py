@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from contrada.matching.answer import By
 from contrada.pipeline.answers import ID, answer_schema, name_types
@@ -38,7 +38,9 @@ def route_batch(sent: DataFrame, ids: StructType, work: TaskOrders) -> RoutedBat
     schema = answer_schema(ids, name_types(whole), work.by, FURTHER)
     numbered = sent.select(f.monotonically_increasing_id().alias("number"), "*")
     route = ddl_fields("partition int, fan int")
-    columns = StructType([*schema.fields, *route, *sent.schema.fields[1:]])
+    # Null in rows of answers, also where no message has null: Spark's code for such a column fails on it.
+    of_messages = [StructField(one.name, one.dataType) for one in sent.schema.fields[1:]]
+    columns = StructType([*schema.fields, *route, *of_messages])
     routed = numbered.mapInArrow(partial(route_version, work=work), columns).persist()
     try:
         is_sent = f.col("partition").isNotNull()

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from contrada.amounts import counted, rate
 from contrada.matching.census import Census
-from contrada.pipeline.stream.sinks import StreamBatch
-from contrada.pipeline.stream.version_log import Versions
+from contrada.pipeline.stream.reports import BatchReport
 
 # Metrics of Spark's sources about unread input, and their units.
 LAGS = {"numFilesOutstanding": "file", "maxOffsetsBehindLatest": "message", "numBytesOutstanding": "byte"}
@@ -63,17 +62,11 @@ class StreamProgress(NamedTuple):
         return "\n".join(lines) + "\n"
 
 
-def progress_of(
-    last: tuple[StreamBatch, float] | None, told: Any, versions: Versions, census: Census
-) -> StreamProgress | None:
-    """Return the progress after the last batch; Spark's metrics are of the batch before while one runs."""
-    if last is None:
-        return None
-    batch, seconds = last
+def progress_of(report: BatchReport, told: Any, census: Census) -> StreamProgress:
+    """Return the progress after a batch; Spark's metrics are of the batch before while one runs."""
     lag, unit = _lag(told)
-    rate = batch.messages / max(seconds, 1e-9)
-    counts = versions.rejected, versions.compactions, versions.failed_compactions
-    return StreamProgress(*batch, seconds, rate, lag, unit, *counts, census.short())
+    rate = report.batch.messages / max(report.seconds, 1e-9)
+    return StreamProgress(*report.batch, report.seconds, rate, lag, unit, *report.changes, census.short())
 
 
 def _lag(told: Any) -> tuple[int | None, str]:

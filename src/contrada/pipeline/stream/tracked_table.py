@@ -166,12 +166,17 @@ def tracked_table(version: Version, place: str, options: TrackedStreamOptions) -
 
 
 def version_of_batch(place: str) -> tuple[int, Version]:
-    """Return the number and the version of the batch whose task this is; the driver wrote it before the batch ran."""
+    """Return the number and the version of the batch whose task this is; the driver wrote it before the batch ran.
+
+    Spark Connect does not tell tasks the batch. It is the newest one: batches run one after another.
+    """
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+    told = context.getLocalProperty("streaming.sql.batchId")
+    names = [told] if told is not None else [name.partition(".")[0] for name in Storage(place).names("batches")]
+    batch = max(map(int, names))
     return batch, read_version(place, batch)
 
 

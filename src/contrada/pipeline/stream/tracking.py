@@ -27,13 +27,15 @@ from contrada.pipeline.batch.compiling import Compiled
 from contrada.pipeline.batch.tracking import EVENT, checked_types
 from contrada.pipeline.spark_types import attribute_columns, fields, sent_type
 from contrada.pipeline.storage import Storage
+from contrada.pipeline.stream.batches import BatchCounts, BatchWork
 from contrada.pipeline.stream.changes import Changes, DirectoryChanges
 from contrada.pipeline.stream.file_damage import Damage
 from contrada.pipeline.stream.message_files import MessageFiles
 from contrada.pipeline.stream.progress import StreamProgress
-from contrada.pipeline.stream.sinks import ParquetSink, Sink, StreamBatch
+from contrada.pipeline.stream.running import Stream
+from contrada.pipeline.stream.sinks import Sink, StreamBatch
 from contrada.pipeline.stream.source_log import files_of_batch
-from contrada.pipeline.stream.streaming import BatchCounts, Stream, check_messages, check_options, first_table, sink_of
+from contrada.pipeline.stream.streaming import check_attributes, check_messages, check_options, first_table, sink_of
 from contrada.pipeline.stream.track_processor import TrackProcessor
 from contrada.pipeline.stream.track_worker import FIXES_SCHEMA, PAYLOAD_SCHEMA, TrackWork, answer_batches, fix_batches
 from contrada.pipeline.stream.tracked_table import TrackedStreamOptions, tracked_table
@@ -58,8 +60,16 @@ MAX_BUCKETS = 4096
 class TrackedStream(Stream):
     """A running stream of tracked objects; `unwatched` says by key why subscriptions cannot be watched."""
 
-    late = 0  # fixes that were left out since this process started the stream
     unwatched: Mapping[Any, str]
+
+    @property
+    def late(self) -> int:
+        """Return how many fixes were left out since this process started the stream."""
+        return 0 if self._last is None else self._last.late
+
+
+class TrackedBatchWork(BatchWork):
+    """What runs the batches of a stream of tracked objects."""
 
     def _counted(self, messages: DataFrame, number: int, version: Version) -> BatchCounts:
         """Run a batch, whose rows are answers, once: running it changes the state of objects."""
@@ -126,18 +136,17 @@ def track_stream(
         checked_types(messages, options.track, options.time)  # before the checkpoint keeps the options
     slack = 0 if delay is None else duration_ms(delay, "delay")
     source = DirectoryChanges(os.fspath(changes)) if isinstance(changes, str | os.PathLike) else changes
-    taken = ParquetSink(sink, "events") if isinstance(sink, str | os.PathLike) else sink_of(sink)
+    taken = sink_of(sink, messages, "events")
     begin = partial(first_table, subscriptions, template=template, plan="broadcast", partitions=None)
-    versions, unwatched = _versions(place, source, partial(_check, messages, decoding), taken, begin, options)
+    check = partial(check_attributes, None if decoding is not None else messages.schema)
+    versions, unwatched = _versions(place, source, check, taken, begin, options)
     work, sent, ids = _work(messages, decoding, versions, options)
     answers = _plan(sent, ids, work, slack)
-    stream = TrackedStream(
-        versions, taken, "subscription", decoding, progress, None if files is None else (files, place)
-    )
+    own = None if files is None else (files, place)
+    stream = TrackedStream(TrackedBatchWork(versions, taken, "subscription", decoding, own), progress)
     stream.unwatched = unwatched
-    writer = answers.writeStream.foreachBatch(stream._run).option("checkpointLocation", place.where)
     with _state_store(messages.sparkSession):
-        stream.query = (writer.trigger(**trigger) if trigger else writer).start()
+        stream._start(answers, place.where, trigger)
     return stream
 
 
@@ -204,11 +213,6 @@ def _sendable(messages: DataFrame) -> dict[str, Any]:
         except ContradaError:
             continue
     return found
-
-
-def _check(messages: DataFrame, decoding: Decoding | None, attributes: set[str]) -> None:
-    if decoding is None:
-        attribute_columns(messages, attributes)
 
 
 class _Admission:
@@ -294,5 +298,5 @@ def _state_store(session: SparkSession) -> Iterator[None]:
                 session.conf.set(name, old)
 
 
-def _never(version: Version, artifacts: str) -> Artifact:
+def _never(version: Version, place: str, artifacts: str) -> Artifact:
     raise ContradaError("a table of tracked objects is never compacted")

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from contrada.errors import ContradaError, TableError
 from contrada.matching import ForwardingTable
@@ -46,11 +46,19 @@ FOLDERS = ("", "versions", "segments", "batches", "rejected_changes", "artifacts
 MAX_SEGMENT_RECORDS = 500  # records; more are applied in the background, since each takes milliseconds
 MAX_RETIRED_TABLES = 100  # removed tables reported to executors; a missed copy goes when it has been unused for long
 T = TypeVar("T")
-Compact = Callable[[Version, str], Artifact]  # arguments: a version, and the directory of artifacts
+Compact = Callable[[Version, str, str], Artifact]  # arguments: a version, the place of versions, that of artifacts
 
 
 # Many changes as a table: the result of the changes, and the state after them.
 Prepared = tuple[Table, Applied, Any]
+
+
+class ChangeCounts(NamedTuple):
+    """Changes that were rejected, compactions, and those that failed, since the driver started."""
+
+    rejected: int
+    compactions: int
+    failed_compactions: int
 
 
 class Versions:
@@ -59,6 +67,9 @@ class Versions:
     `check` raises for attributes that messages cannot have, `admit` for queries; `compact` makes a table of a version,
     `work` does what tables in partitions need. If two drivers use one checkpoint, the later one continues, and the
     other raises before its next batch or output.
+
+    Over Spark Connect these are pickled once the stream has begun. The copy, in a process of the server, goes on for
+    the same driver, and the original only follows it.
     """
 
     def __init__(
@@ -99,8 +110,11 @@ class Versions:
             return self.id
         return str(told["id"])
 
-    def begin(self, first: Callable[[str], Table]) -> None:
-        """Continue with the latest version; if there is none, `first` is called for the table of version 0."""
+    def begin(self, first: Callable[[str], Table], *, opens: bool = True) -> None:
+        """Continue with the latest version; if there is none, `first` is called for the table of version 0.
+
+        The table is opened unless a copy of these versions, in another process, will take changes.
+        """
         self.place.write("driver.json", json.dumps({"driver": self._driver}).encode())
         for folder in FOLDERS:
             self.place.remove_unfinished(folder)
@@ -112,7 +126,34 @@ class Versions:
             artifact = first(self._artifacts)
             record_use(artifact, self.place, self.id)
             self._put(Version(0, artifact, (), 0, artifact.attributes, artifact.subscriptions, None))
+        if opens:
+            self._table = self._opened(self.current)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs; it opens the table itself."""
+        mine = ("_table", "_use", "_compaction", "_preparation", "current")
+        return {name: value for name, value in self.__dict__.items() if name not in mine}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _compaction=None, _preparation=None)
+        numbers = self._numbers("versions")
+        if not numbers:
+            raise TableError(
+                f"{self.place.where} has no versions here; over Spark Connect the checkpoint must be a place that "
+                "client and server share"
+            )
+        self.current = self.read(numbers[-1])
         self._table = self._opened(self.current)
+
+    @property
+    def counts(self) -> ChangeCounts:
+        """Return counts of changes and compactions."""
+        return ChangeCounts(self.rejected, self.compactions, self.failed_compactions)
+
+    def follow(self, counts: ChangeCounts) -> None:
+        """Take over the counts and the newest version of the copy that runs the batches."""
+        self.rejected, self.compactions, self.failed_compactions = counts
+        self.current = self.read(self._numbers("versions")[-1])
 
     def check_driver(self) -> None:
         """Raise a ContradaError if another driver has started on this checkpoint since this one did."""
@@ -252,7 +293,7 @@ class Versions:
         is_free = self._compaction is None and self._preparation is None
         if not is_free or self.current.changes < self._compact_after:
             return
-        build: Callable[[], Table] = partial(self._compact, self.current, self._artifacts)
+        build: Callable[[], Table] = partial(self._compact, self.current, self.place.where, self._artifacts)
         if isinstance(self._table, ChangedPartitions):
             changes = list(self._table.changes.values())  # a copy: later changes are not part of this version
             build = partial(self._rebuilt, self.current.artifact, changes, self.current.subscriptions)
