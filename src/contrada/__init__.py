@@ -20,6 +20,7 @@ from contrada.errors import (
 )
 from contrada.formats.messages import message_of
 from contrada.geometry import (
+    Circle,
     FaultCode,
     Line,
     LineArray,
@@ -76,6 +77,7 @@ __all__ = [
     "ArgumentError",
     "BeyondDistance",
     "BrokerError",
+    "Circle",
     "Column",
     "Constraint",
     "ContradaError",

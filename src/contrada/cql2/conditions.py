@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from contrada.codes import BEYOND_BIT, ENCLOSED_BIT, WITHIN_MASK
+from contrada.codes import BEYOND_BIT, WITHIN_MASK
 from contrada.cql2.literals import date_of, decimal_of, timestamp_of
 from contrada.cql2.syntax import Attribute, Fault, Node, Operation, Place, Value
 from contrada.cql2.unsupported import ARITHMETIC, DISTANCES, FUNCTIONS, OGC, RELATIONS, refusal
 from contrada.errors import ContradaError
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.model import Column, Constraint
-from contrada.model.reach import DistanceOperator, reach_of
+from contrada.model.reach import CIRCLE_DISTANCE, CIRCLE_OUTCOMES, CIRCLE_RELATIONS, DistanceOperator, reach_of
 from contrada.model.text import Like, fold, parse_like
 
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -31,12 +31,6 @@ class CircleLiteral(NamedTuple):
 
     center: Point | Column
     radius: Any
-
-
-# What the relation of a value to a circle is as a set of outcomes of its distance from the centre.
-_OF_CIRCLES = {
-    RelationSet.S_INTERSECTS: WITHIN_MASK, RelationSet.S_DISJOINT: BEYOND_BIT, RelationSet.S_WITHIN: ENCLOSED_BIT,
-}  # fmt: skip
 
 
 class Operand(NamedTuple):
@@ -171,10 +165,9 @@ def _spatial(node: Operation) -> Constraint:
     left, right, is_turned = _attribute_and_geometry(node, first, second)
     relations = relations.inverse if is_turned else relations
     if isinstance(right.content, CircleLiteral):
-        if relations not in _OF_CIRCLES:
-            words = "S_INTERSECTS, S_DISJOINT, S_WITHIN"
-            raise Fault(right.at, f"circles take part in {words} and distances; other relations need a POLYGON")
-        operator = _reach(right.content.radius, _OF_CIRCLES[relations], right.at)
+        if relations not in CIRCLE_OUTCOMES:
+            raise Fault(right.at, f"{CIRCLE_RELATIONS} POLYGON")
+        operator = _reach(right.content.radius, CIRCLE_OUTCOMES[relations], right.at)
         return _made(node.at, left.content, operator, right.content.center)
     return _made(node.at, left.content, relations, right.content)
 
@@ -203,7 +196,7 @@ def _near(node: Operation) -> Constraint:
     first, second, third = _arguments(node, 3)
     left, right, _ = _attribute_and_geometry(node, first, second)
     if isinstance(right.content, CircleLiteral):
-        raise Fault(right.at, "a circle has a distance already: write S_INTERSECTS, or the distance from its centre")
+        raise Fault(right.at, CIRCLE_DISTANCE)
     distance = _operand(third)
     if distance.is_attribute or distance.folds:
         raise Fault(distance.at, f"{node.name.upper()} needs a distance, a number")

@@ -19,8 +19,10 @@ from contrada.doors import input_errors, plain_dict, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.geojson.shapes import POINT, POLYGONAL, is_feature, is_geometry_object
 from contrada.formats.spatial import UNCHANGED, Spatial
-from contrada.geometry import Point, Region
+from contrada.geometry import Circle, Point, Region
+from contrada.geometry.circle import SpatialValue
 from contrada.geometry.crs import Crs
+from contrada.geometry.faults import CIRCLE_CODE
 from contrada.geometry.reading import is_shapely
 from contrada.limits import check_limit
 from contrada.model.types import has_types, types_accepting
@@ -28,7 +30,7 @@ from contrada.model.types import has_types, types_accepting
 # Exact types of values that are kept as they are: most messages need a single set lookup.
 _OF_PYTHON = (type(None), bool, int, float, str, Decimal, datetime, date, list, tuple, timedelta, time)
 _OF_NUMPY = (np.bool_, np.int64, np.int32, np.float64, np.float32, np.str_, np.datetime64)
-PLAIN_TYPES: frozenset[type] = frozenset((*_OF_PYTHON, *_OF_NUMPY, Region, Point))
+PLAIN_TYPES: frozenset[type] = frozenset((*_OF_PYTHON, *_OF_NUMPY, Region, Point, Circle))
 # _TESTED_TYPES: types that operators test. _UNTESTED_TYPES: types of JSON and Arrow that only added types can test.
 _TESTED_TYPES = (bool, int, float, str, Decimal, date, np.bool_, np.integer, np.floating, np.datetime64)
 _UNTESTED_TYPES = (list, tuple, timedelta, time, np.timedelta64, np.ndarray)
@@ -134,7 +136,7 @@ def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
         return spatial.of_geojson(value, crs)
     if value is None or isinstance(value, _TESTED_TYPES):
         return value
-    if isinstance(value, Region | Point):
+    if isinstance(value, Region | Point | Circle):
         return spatial.changed(value) if spatial.is_changing else value
     if isinstance(value, _BYTES_TYPES):
         return _geometry_of_wkb(bytes(value), spatial)
@@ -157,20 +159,23 @@ def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
     if hasattr(value, "as_py"):  # an Arrow scalar
         return _read(value.as_py(), spatial, crs)
     raise FormatError(
-        f"type {type(value).__name__!r} cannot be matched; values are text, numbers, booleans, timestamps, regions and"
-        " points (Shapely, GeoJSON, WKB), and types that register_type adds"
+        f"type {type(value).__name__!r} cannot be matched; values are text, numbers, booleans, timestamps, regions,"
+        " points and circles (Shapely, GeoJSON, WKB), and types that register_type adds"
     )
 
 
-def _geometry_of_wkb(data: bytes, spatial: Spatial) -> Region | Point:
+def _geometry_of_wkb(data: bytes, spatial: Spatial) -> SpatialValue:
     code = int.from_bytes(data[1:5], "little" if data[:1] == b"\x01" else "big") & 0x0FFFFFFF
+    if code == CIRCLE_CODE:
+        circle = Circle.from_wkb(data)
+        return spatial.changed(circle) if spatial.is_changing else circle
     if code % 1000 != _POINT_CODE:
         return spatial.of_wkb(data)
     read = Point.from_wkb(data)
     return spatial.changed(read) if spatial.is_changing else read
 
 
-def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> Region | Point:
+def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> SpatialValue:
     if crs is not None or spatial.is_changing or value.geom_type not in (POINT, *POLYGONAL):
         srid = int(shapely.get_srid(value)) % (1 << 32)  # 2^31 and above come as negative numbers
         return spatial.of_shapely(value, Crs.of(srid or None) or spatial.input_crs(crs))

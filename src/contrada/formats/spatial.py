@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import shapely
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FormatError, RegionError
 from contrada.formats.geojson.shapes import POINT, POLYGONAL, coordinates_of, shape_of, wkb_of_geojson
-from contrada.geometry import Point, PointArray, Region, RegionArray, Rejection
+from contrada.geometry import Circle, Point, PointArray, Region, RegionArray, Rejection
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.mixed import ValueRows, crs_of_type, mixed_on_globe, parts_by_crs, sift_mixed
+from contrada.geometry.circle import TYPE as CIRCLE
+from contrada.geometry.circle import NOT_WRAPPED, SpatialValue, leaves_world
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode
 from contrada.geometry.globe import HALF, WHOLE, Globe, wrapped_longitudes
@@ -62,8 +64,10 @@ class Spatial:
             raise _degrees(target)
 
     def changes(self, attribute: str, value: Any) -> bool:
-        """Return True if a region or point may be wrapped, as a value of an attribute, or is in another CRS."""
+        """Return True if a value may be wrapped, as that of an attribute, or is a circle or in another CRS."""
         globe = self.globes[attribute]
+        if isinstance(value, Circle):
+            return True
         if not isinstance(value, Region | Point) or (value.crs is not None and not is_geographic(value.crs)):
             return isinstance(value, Region | Point)
         return _is_far(value, globe) if isinstance(value, Region) else abs(value.x) > HALF
@@ -98,9 +102,11 @@ class Spatial:
         """Return the CRS of input that names none, given the default of its format."""
         return Crs.of(default if self.crs is None else None if self.crs == NO_CRS else self.crs)
 
-    def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> Region | Point:
-        """Return the region or point of a GeoJSON geometry object."""
+    def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> SpatialValue:
+        """Return the region or point of a GeoJSON geometry object, or the circle of an object like one."""
         crs, kind = self.input_crs(default), value["type"]
+        if kind == CIRCLE:
+            return self._placed_circle(Circle.from_geojson(value, crs=crs))
         if kind in POLYGONAL:
             quick = partial(_region_of_geojson, value, crs)
             return self._projected_region(self._region(quick, partial(raw_from_geojson, [value]), crs))
@@ -127,19 +133,27 @@ class Spatial:
         region = self._region(partial(Region.from_wkb, data), partial(raw_from_wkb, [data]), None)
         return self._moved_region(region) if self._is_moving else region
 
-    def of_column(self, column: Any) -> Iterator[tuple[int, Region | Point | Rejection]]:
-        """Yield the regions and points of an Arrow column of WKB or GeoArrow with their rows, and rejections."""
-        mixed, is_changing = mixed_on_globe(column, self._wrapping, self.to_crs is not None), self.is_changing
-        for part in mixed.parts:
-            values: Iterable[Region | Point] = part.column
+    def of_column(self, column: Any) -> Iterator[tuple[int, SpatialValue | Rejection]]:
+        """Yield the regions, points and circles of an Arrow column with their rows, and rejections."""
+        mixed = mixed_on_globe(column, self._wrapping, self.to_crs is not None, circles=True)
+        is_changing = self.is_changing
+        for part in mixed.with_circles:
+            values: Iterable[SpatialValue] = part.column
             for row, value in zip(part.rows.tolist(), values, strict=True):
                 yield row, self._tried(row, value) if is_changing else value
         for item in mixed.rejected:
             is_other = self.buffer is not None and item.fault in OTHER_TYPES
             yield item.row, self._tried_wkb(item, column) if is_other else item
 
-    def changed(self, value: Region | Point) -> Region | Point:
-        """Wrap and reproject a region or point, and buffer a point."""
+    @overload
+    def changed(self, value: Circle) -> Circle: ...
+    @overload
+    def changed(self, value: Region | Point) -> Region | Point: ...
+    def changed(self, value: SpatialValue) -> SpatialValue:
+        """Wrap and reproject a region or point, and buffer a point; a circle only gets a CRS."""
+        if isinstance(value, Circle):
+            crs = value.crs or self.input_crs(None)
+            return self._placed_circle(value if crs is value.crs else Circle(value.center, value.radius, crs=crs))
         if isinstance(value, Region):
             region = self._wrapped_region(value)
             return self._moved_region(region) if self._is_moving else region
@@ -191,7 +205,7 @@ class Spatial:
                 return region
         return Region._from_column(region_on_globe(raw(), crs, globe))
 
-    def _tried(self, row: int, value: Region | Point) -> Region | Point | Rejection:
+    def _tried(self, row: int, value: SpatialValue) -> SpatialValue | Rejection:
         try:
             return self.changed(value)
         except ContradaError as error:
@@ -208,6 +222,18 @@ class Spatial:
             return self.of_shapely(geometry, common_crs(crs_of_type(column.type), srid or None) or self.input_crs(None))
         except ContradaError as error:
             return Rejection(item.row, str(error), item.fault)
+
+    def _placed_circle(self, circle: Circle) -> Circle:
+        """Return a circle; raise if it would have to be wrapped or reprojected, after which it is no circle."""
+        if self._globe_for(circle.crs or self.input_crs(None)) is not None and leaves_world(circle):
+            raise RegionError(NOT_WRAPPED)
+        _checked_point(circle.center)
+        if self.to_crs is not None and circle.crs != self.to_crs:
+            raise CrsError(
+                f"a circle cannot be reprojected to {self.to_crs.label}, where it is no circle; give a polygon,"
+                " or a point with buffer="
+            )
+        return circle
 
     def _projected_point(self, point: Point) -> Point:
         if self.to_crs is None:

@@ -1,5 +1,6 @@
 """Regions, points and the relations between them."""
 
+from contrada.geometry.circle import Circle
 from contrada.geometry.column import RegionArray, Sifted
 from contrada.geometry.composition import compose
 from contrada.geometry.crs import Crs
@@ -27,6 +28,7 @@ from contrada.geometry.relate import relate, relate_boxes
 from contrada.geometry.relation import Relation, RelationSet
 
 __all__ = [
+    "Circle",
     "Crs",
     "FaultCode",
     "Line",

@@ -14,6 +14,7 @@ from contrada.errors import CrsError, RegionError
 from contrada.limits import limit, variable
 
 # By the types of WKB, from 1 on.
+CIRCLE_CODE = 99  # of circles, in place of a geometry type of WKB, which has none for them
 _KINDS = (
     "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection",
     "CircularString", "CompoundCurve", "CurvePolygon", "MultiCurve", "MultiSurface", "Curve", "Surface",
@@ -129,7 +130,7 @@ def rejection(row: int, report: ArrayLike, spot: ArrayLike = (0.0, 0.0), kind: i
     if fault == WRONG_TYPE and kind < 0:
         return Rejection(row, "curves, surfaces and triangles are not supported", FaultCode.CURVED)
     if fault == WRONG_TYPE:
-        name = _KINDS[kind - 1] if 1 <= kind <= len(_KINDS) else f"code {kind}"
+        name = _KINDS[kind - 1] if 1 <= kind <= len(_KINDS) else "Circle" if kind == CIRCLE_CODE else f"code {kind}"
         reason += f" {name}; a region is a Polygon or MultiPolygon"
         code = FaultCode.POINT if kind == 1 else code
     if fault not in _PLACED:

@@ -14,6 +14,7 @@ from contrada.drawing.outlines import Box, Outline, frame_of
 from contrada.drawing.svg import COLOURS, Layer, svg
 from contrada.errors import ArgumentError
 from contrada.geometry.arrays import compact
+from contrada.geometry.circle import Circle
 from contrada.geometry.point import Point
 
 if TYPE_CHECKING:
@@ -29,8 +30,14 @@ MAX_PLOTTED = 20_000  # of a column, on Matplotlib axes
 MAX_CRS_CHARS = 30
 
 
-def outline_of(value: Region | Point) -> Outline:
-    """Return what is drawn of a region or point."""
+def outline_of(value: Region | Point | Circle) -> Outline:
+    """Return what is drawn of a region, point or circle."""
+    if isinstance(value, Circle):
+        drawn = value.to_shapely()
+        if drawn.geom_type == "Point":
+            return outline_of(value.center)
+        xy = np.ascontiguousarray(drawn.exterior.coords)
+        return Outline(xy, np.array([0, len(xy)]), drawn.bounds)
     if isinstance(value, Point):
         return Outline(np.array([[value.x, value.y]]), np.array([0, 1]), (value.x, value.y, value.x, value.y))
     arrays = compact(value._column.arrays)

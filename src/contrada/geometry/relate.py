@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from contrada import kernels
 from contrada.errors import ArgumentError
 from contrada.geometry.arrays import frozen
+from contrada.geometry.circle import Circle, CircleArray, SpatialValues, relate_two_circles
 from contrada.geometry.column import KernelArrays, RegionArray
 from contrada.geometry.crs import common_crs
 from contrada.geometry.point import Point, PointArray
@@ -20,8 +21,13 @@ from contrada.geometry.region import Region
 from contrada.geometry.relation import Relation
 
 Codes = NDArray[np.uint8]
+ShapeArrays = tuple[NDArray[Any], ...]  # coordinates, rings, regions, bounds, edge index and where it begins
 
 ALL_ROWS, NO_MASKS = frozen(np.empty(0, np.int64)), frozen(np.empty(0, np.uint8))
+_NO_RINGS = (
+    frozen(np.zeros(1, np.int64)), frozen(np.empty(0, np.int32)), frozen(np.empty((0, 4))), np.empty((0, 4)),
+    frozen(np.empty(0, np.int64)),
+)  # fmt: skip
 ONE_MASK = [frozen(np.array([mask], np.uint8)) for mask in range(256)]
 INVERSE_CODES: Codes = np.array([relation.inverse for relation in Relation], np.uint8)
 
@@ -47,18 +53,19 @@ BOX_MASKS: Codes = np.bitwise_or.reduce(np.where(_IS_MEMBER, BOX_RELATIONS, 0), 
 
 
 @overload
-def relate(a: One, b: One, *, threads: int | None = None) -> Relation: ...
+def relate(a: One | Circle, b: One | Circle, *, threads: int | None = None) -> Relation: ...
 @overload
-def relate(a: Many, b: One | Many, *, threads: int | None = None) -> Codes: ...
+def relate(a: Many, b: One | Circle | Many, *, threads: int | None = None) -> Codes: ...
 @overload
-def relate(a: One, b: Many, *, threads: int | None = None) -> Codes: ...
+def relate(a: One | Circle, b: Many, *, threads: int | None = None) -> Codes: ...
 @overload
 def relate(a: Any, b: Any, *, threads: int | None = None) -> Any: ...
 def relate(a: Any, b: Any, *, threads: int | None = None) -> Any:
     """Return the exact relation of `a` to `b`: exactly one of the eight holds.
 
     Two single values give a Relation; columns broadcast like NumPy arrays and give an array of relation codes. A point
-    is inside, meets or is disjoint from a region; two points are equal or disjoint. Columns run on all cores unless
+    is inside, meets or is disjoint from a region; two points are equal or disjoint. A Circle is related as the region
+    that it is, or as a point if its radius is 0. Columns run on all cores unless
     `threads` says otherwise. Two regions with n vertices together take O(n log n) time, whatever their shape. Geometry
     of Shapely, GeoPandas and GeoArrow, and objects with `__geo_interface__`, are accepted too.
 
@@ -67,11 +74,17 @@ def relate(a: Any, b: Any, *, threads: int | None = None) -> Any:
     >>> relate(Point(4, 2), Region.box(0, 0, 4, 4))
     <Relation.MEETS: 1>
     """
-    a, b = geometry_of(a), geometry_of(b)
-    first, second = _column(a), _column(b)
-    common_crs(first.crs, second.crs)
-    codes = _relate_columns(first, second, threads)
-    single = isinstance(a, (Region, Point)) and isinstance(b, (Region, Point))
+    if isinstance(a, Circle) and isinstance(b, Circle):
+        return relate_two_circles(a, b)
+    first, second = (one if isinstance(one, Circle) else geometry_of(one) for one in (a, b))
+    a, b = _column(first), _column(second)
+    common_crs(a.crs, b.crs)
+    if isinstance(b, CircleArray):
+        assert not isinstance(a, CircleArray)
+        codes = INVERSE_CODES[_relate_columns(b, a, threads)]
+    else:
+        codes = _relate_columns(a, b, threads)
+    single = isinstance(first, (Region, Point, Circle)) and isinstance(second, (Region, Point, Circle))
     return Relation(int(codes[0])) if single else codes
 
 
@@ -85,8 +98,8 @@ def relate_arrays(a: KernelArrays, b: KernelArrays, mask: int) -> int:
     return out.item()
 
 
-def _column(value: One | Many) -> Many:
-    return value._column if isinstance(value, (Region, Point)) else value
+def _column(value: One | Circle | Many) -> SpatialValues:
+    return value._column if isinstance(value, (Region, Point, Circle)) else value
 
 
 def broadcast_length(a: Sized, b: Sized) -> int:
@@ -96,12 +109,15 @@ def broadcast_length(a: Sized, b: Sized) -> int:
     return len(b) if len(a) == 1 else len(a)
 
 
-def _relate_columns(a: Many, b: Many, threads: int | None) -> Codes:
+def _relate_columns(a: SpatialValues, b: Many, threads: int | None) -> Codes:
     rows = broadcast_length(a, b)
     out = np.empty(rows, np.uint8)
     if rows == 0:
         return out
-    if isinstance(a, PointArray) and isinstance(b, PointArray):
+    if isinstance(a, CircleArray):
+        arrays: tuple[Any, ...] = (*circle_arrays(a), *shape_arrays(b), ALL_ROWS, ALL_ROWS)
+        run_sliced(lambda start, stop: kernels.relate_circles(*arrays, start, stop, out), rows, threads)
+    elif isinstance(a, PointArray) and isinstance(b, PointArray):
         np.multiply((a.xy == b.xy).all(axis=1), np.uint8(Relation.EQUALS), out=out)
     elif isinstance(a, PointArray):
         assert isinstance(b, RegionArray)
@@ -132,8 +148,21 @@ def _without_flags(regions: RegionArray) -> tuple[Any, ...]:
     return xy, rings, offsets, *others
 
 
+def shape_arrays(column: Many) -> ShapeArrays:
+    """Return the arrays of a column as the kernels for distances take them; points have no rings."""
+    if isinstance(column, RegionArray):
+        xy, rings, regions, _, bounds, boxes, chains = column._kernel_arrays()
+        return xy, rings, regions, bounds, boxes, chains
+    return (column.xy, *_NO_RINGS)
+
+
+def circle_arrays(column: CircleArray) -> ShapeArrays:
+    """Return the arrays of circles as kernels take them: centres and radii."""
+    return column.centers.xy, column.radii
+
+
 def relate_rows(
-    a: Many, b: Many, a_rows: NDArray[np.int64], b_rows: NDArray[np.int64], masks: Codes = NO_MASKS
+    a: SpatialValues, b: Many, a_rows: NDArray[np.int64], b_rows: NDArray[np.int64], masks: Codes = NO_MASKS
 ) -> Codes:
     """Return the relation codes of the values of `a` in `a_rows` to those of `b` in `b_rows`, pair by pair.
 
@@ -144,7 +173,9 @@ def relate_rows(
     if not len(out):
         return out  # and `a` may have no row at all
     first, second = frozen(a_rows), frozen(b_rows)
-    if isinstance(a, RegionArray) and isinstance(b, RegionArray):
+    if isinstance(a, CircleArray):
+        kernels.relate_circles(*circle_arrays(a), *shape_arrays(b), first, second, 0, len(out), out)
+    elif isinstance(a, RegionArray) and isinstance(b, RegionArray):
         arrays: tuple[Any, ...] = (*a._kernel_arrays(), *b._kernel_arrays(), first, second, frozen(masks))
         kernels.relate_rows(*arrays, 0, len(out), out)
     elif isinstance(a, PointArray) and isinstance(b, PointArray):

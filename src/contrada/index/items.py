@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from contrada.codes import NO_INDEX
 from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import Arrays, frozen
+from contrada.geometry.circle import CircleArray, SpatialValues
 
 _NO_RINGS = (frozen(np.zeros(1, np.int64)), frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)))
 _NO_LARGE = frozen(np.empty(0, np.int32)), frozen(np.empty(0, np.int64))
@@ -45,8 +46,8 @@ def region_items(
     return Items(*arrays, boxes, large, bases, int(np.diff(arrays.region_offsets).max(initial=1)))
 
 
-def boxes_of(column: RegionArray | PointArray) -> NDArray[np.float64]:
-    """Return the boxes of regions or points."""
-    if isinstance(column, RegionArray):
+def boxes_of(column: SpatialValues) -> NDArray[np.float64]:
+    """Return the boxes of regions or points, and boxes that hold circles."""
+    if isinstance(column, RegionArray | CircleArray):
         return column.bounds
     return np.ascontiguousarray(np.concatenate([column.xy, column.xy], axis=1))

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.codes import BEYOND_BIT, ENCLOSED_BIT, FAN
-from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import frozen
-from contrada.geometry.distance import NO_RADII, shape_arrays
+from contrada.geometry.circle import SpatialValue, SpatialValues
+from contrada.geometry.distance import message_arrays
+from contrada.geometry.relate import shape_arrays
 from contrada.index.hugepages import settled
 from contrada.index.items import boxes_of
 from contrada.index.packed import GATE_VIEW, MAX_STACK_NODES, NO_ROWS, reordered
@@ -79,13 +81,13 @@ class DistanceTree:
         """Bytes of all arrays but the coordinates."""
         return sum(array.nbytes for array in (*self.arrays().values(), *self._shapes[1:]))
 
-    def match(self, value: Region | Point) -> NDArray[np.int64]:
+    def match(self, value: SpatialValue) -> NDArray[np.int64]:
         """Return the rows of the constraints that a message's value satisfies, sorted."""
         try:
             scratch: NearScratch = self._local.scratch
         except AttributeError:
             self._local.scratch = scratch = NearScratch(len(self), 1)
-        kernels.match_near(*shape_arrays(value._column), NO_RADII, self.table, _FIRST, 0, scratch.table)
+        kernels.match_near(*message_arrays(value._column), self.table, _FIRST, 0, scratch.table)
         count: int = scratch.ends.item(0)
         if count == 0:
             return NO_ROWS
@@ -94,15 +96,15 @@ class DistanceTree:
         return answer
 
     def match_many(
-        self, column: RegionArray | PointArray, order: NDArray[np.int64]
+        self, column: SpatialValues, order: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Match rows `order` of a column; return the number of rows per message, and the rows message by message."""
         scratch = NearScratch(max(4 * len(self), 1 << 18), len(order))
         out, ends = scratch.out, scratch.ends
-        shapes, order = shape_arrays(column), frozen(order)
+        shapes, order = message_arrays(column), frozen(order)
         start, counts, answers = 0, [np.empty(0, np.int64)], [out[:0]]
         while start < len(order):
-            done = kernels.match_near(*shapes, NO_RADII, self.table, order, start, scratch.table)
+            done = kernels.match_near(*shapes, self.table, order, start, scratch.table)
             counts.append(np.diff(ends[start:done], prepend=0))
             answer = out[: ends[done - 1]]
             answers.append(answer if done == len(order) else answer.copy())

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.codes import CONTAINS_BIT, DISJOINT_BIT, FAN, MAX_LEVELS
-from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry import Point, PointArray, RegionArray
 from contrada.geometry.arrays import Arrays, concatenate, frozen
+from contrada.geometry.circle import Circle, CircleArray, SpatialValue, SpatialValues
 from contrada.geometry.relate import NO_MASKS
+from contrada.index.circles import match_circles
 from contrada.index.edge_trees import EdgeTrees
 from contrada.index.hugepages import room, settled
 from contrada.index.items import Items, boxes_of, items_of, region_items
@@ -96,8 +98,10 @@ class PackedTree:
         own = sum({array.ctypes.data: array.nbytes for array in arrays if array.nbytes}.values())
         return own + self._edge_trees.nbytes
 
-    def match(self, value: Region | Point) -> NDArray[np.int64]:
+    def match(self, value: SpatialValue) -> NDArray[np.int64]:
         """Return the rows of the constraints that a message's value satisfies, sorted."""
+        if isinstance(value, Circle):
+            return self.match_many(value._column, _FIRST)[1].astype(np.int64)
         table = self._addresses() if self._table is None else self._table
         if isinstance(value, Point):
             scratch = self._scratch()
@@ -127,12 +131,14 @@ class PackedTree:
         return answer
 
     def match_many(
-        self, column: RegionArray | PointArray, order: NDArray[np.int64]
+        self, column: SpatialValues, order: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32] | NDArray[np.int64]]:
         """Match rows `order` of a column; return the number of rows per message, and the rows message by message.
 
-        Rows are sorted within each message if there is a disjoint_map, otherwise in no order.
+        Rows are sorted within each message if there is a disjoint_map, or for circles, otherwise in no order.
         """
+        if isinstance(column, CircleArray):
+            return match_circles(self, column, order)
         scratch = TreeScratch(self, max(4 * len(self), 1 << 18), len(order))
         message = (column.xy,) if isinstance(column, PointArray) else column._kernel_arrays()
         match = kernels.match_points if isinstance(column, PointArray) else kernels.match_regions
@@ -236,9 +242,16 @@ _NO_NODES = frozen(np.empty((0, 4)))
 _NO_LISTS = (frozen(np.zeros(1, np.int32)), frozen(np.empty(0, np.int32))) * 2
 
 
-def z_order(column: RegionArray | PointArray) -> NDArray[np.int64]:
+def corners_of(column: SpatialValues) -> NDArray[np.float64]:
+    """Return a place for each value of a column, in the first two numbers of its row."""
+    if isinstance(column, CircleArray):
+        return column.centers.xy
+    return column.xy if isinstance(column, PointArray) else column.bounds
+
+
+def z_order(column: SpatialValues) -> NDArray[np.int64]:
     """Return the rows of a column in an order that puts neighbours roughly together; fast."""
-    order: NDArray[np.int64] = kernels.z_order(column.xy if isinstance(column, PointArray) else column.bounds)
+    order: NDArray[np.int64] = kernels.z_order(corners_of(column))
     return order
 
 

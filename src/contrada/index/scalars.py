@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.codes import A_POINT, ABSENT, MAX_LANE, NOTHING, OTHERS_PER_SLOT, TEXT
-from contrada.geometry import Point, Region
+from contrada.geometry import Point
 from contrada.geometry.arrays import frozen
+from contrada.geometry.circle import Circle, SpatialValue
 from contrada.index.entries import filters_of
 from contrada.index.packed import GATE_VIEW
 from contrada.index.ranking import ScalarArrays
@@ -76,14 +77,19 @@ _BOX = Struct("=4d").pack
 NOTHING_BESIDE = Beside(EVERYWHERE, NO_REGIONS, _NO_REGION, NO_TABLE)
 
 
-def beside_of(value: Region | Point | None, table: NDArray[np.int64]) -> Beside:
-    """Return the spatial value of one message with a table of constraints; None if the message has no value."""
+def beside_of(value: SpatialValue | None, table: NDArray[np.int64]) -> Beside:
+    """Return the spatial value of one message with a table of constraints; None if the message has no value.
+
+    Of a circle only the box is there, and no table: kernels know regions and points.
+    """
     if isinstance(value, Point):
         x, y = value.x, value.y
         box = np.ndarray((1, 4), np.float64, _BOX(x, y, x, y))
         return tuple.__new__(Beside, (box, NO_REGIONS, _POINT, table))  # calling the class takes three times as long
     if value is None:
         return Beside(NOWHERE, NO_REGIONS, _NO_REGION, table)
+    if isinstance(value, Circle):
+        return Beside(value._column.bounds, NO_REGIONS, _NO_REGION, NO_TABLE)
     arrays = value._kernel_arrays
     return Beside(arrays[4], arrays, _FIRST, table)
 

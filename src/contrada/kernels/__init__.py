@@ -21,6 +21,8 @@ _MODULES = {
     "locate_on_lines": "relate.line_matrix",
     "near_rows": "relate.distance",
     "match_near": "match.near",
+    "relate_circles": "relate.circles",
+    "list_meeting": "match.meeting",
     "build_chains": "relate.chains",
     "build_edge_tree": "relate.edge_tree",
     "count_wkb": "read.wkb",

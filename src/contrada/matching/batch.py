@@ -13,7 +13,9 @@ from contrada import kernels
 from contrada.codes import NOTHING
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import concatenate, frozen, offsets_of
-from contrada.geometry.arrow.mixed import ValueRows
+from contrada.geometry.arrow.circles import CircleRows
+from contrada.geometry.arrow.mixed import SpatialRows, ValueRows
+from contrada.geometry.circle import NO_CIRCLES, Circle, CircleArray, SpatialValue, SpatialValues, joined_circles
 from contrada.geometry.pool import check_threads, cores, map_threaded
 from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, z_order
@@ -37,9 +39,10 @@ NO_PAIRS: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class SpatialColumn(NamedTuple):
-    """Regions and points of one attribute: message k has region `region_of[k]` or point `point_of[k]`, or -1.
+    """Regions, points and circles of one attribute: message k has region `region_of[k]`, or point or circle, or -1.
 
-    If `is_whole`, every message k has region k, or every message k has point k.
+    If `is_whole`, every message k has region k, or every message k has point k. Without circles there is no
+    `circle_of`.
     """
 
     regions: RegionArray
@@ -47,32 +50,42 @@ class SpatialColumn(NamedTuple):
     region_of: Integers
     point_of: Integers
     is_whole: bool = False
+    circles: CircleArray = NO_CIRCLES
+    circle_of: Integers | None = None
 
     @classmethod
-    def of_parts(cls, parts: Sequence[ValueRows], size: int) -> SpatialColumn:
+    def of_parts(cls, parts: Sequence[SpatialRows], size: int) -> SpatialColumn:
         """Return the values of `size` messages from columns and the messages that their rows belong to."""
         if len(parts) == 1 and len(parts[0].rows) == size > 0:
             column, rows = parts[0]
             none = np.full(size, -1)
             if isinstance(column, RegionArray):
                 return cls(column, _joined_points([]), rows, none, True)
-            return cls(_joined_regions([]), column, none, rows, True)
-        region_of, point_of = np.full(size, -1), np.full(size, -1)
-        regions: list[RegionArray] = []
-        points: list[PointArray] = []
+            if isinstance(column, PointArray):
+                return cls(_joined_regions([]), column, none, rows, True)
+        places = {kind: np.full(size, -1) for kind in (RegionArray, PointArray, CircleArray)}
+        columns: dict[type, list[Any]] = {kind: [] for kind in places}
         for column, rows in parts:
-            if isinstance(column, RegionArray):
-                region_of[rows] = np.arange(len(rows)) + sum(map(len, regions))
-                regions.append(column)
-            else:
-                point_of[rows] = np.arange(len(rows)) + sum(map(len, points))
-                points.append(column)
-        return cls(_joined_regions(regions), _joined_points(points), region_of, point_of)
+            kind = type(column)
+            places[kind][rows] = np.arange(len(rows)) + sum(map(len, columns[kind]))
+            columns[kind].append(column)
+        made = cls(
+            _joined_regions(columns[RegionArray]), _joined_points(columns[PointArray]),
+            places[RegionArray], places[PointArray],
+        )  # fmt: skip
+        circles = columns[CircleArray]
+        return made._replace(circles=joined_circles(circles), circle_of=places[CircleArray]) if circles else made
 
     @property
-    def kinds(self) -> tuple[tuple[RegionArray | PointArray, Integers], ...]:
+    def regions_and_points(self) -> tuple[tuple[RegionArray | PointArray, Integers], ...]:
         """The regions and the points, each with the row of every message there."""
         return (self.regions, self.region_of), (self.points, self.point_of)
+
+    @property
+    def kinds(self) -> tuple[tuple[SpatialValues, Integers], ...]:
+        """The regions, the points and the circles, if any, each with the row of every message there."""
+        plain = self.regions_and_points
+        return plain if self.circle_of is None else (*plain, (self.circles, self.circle_of))
 
     def chosen(self, rows: Integers | slice) -> SpatialColumn:
         """Return the values of the messages `rows`."""
@@ -80,25 +93,27 @@ class SpatialColumn(NamedTuple):
             none = self.region_of if len(self.points) else self.point_of
             places = (none[: len(rows)], rows) if len(self.points) else (rows, none[: len(rows)])
             return self._replace(region_of=places[0], point_of=places[1], is_whole=False)
-        return self._replace(region_of=self.region_of[rows], point_of=self.point_of[rows], is_whole=False)
+        circle_of = None if self.circle_of is None else self.circle_of[rows]
+        places = self.region_of[rows], self.point_of[rows]
+        return self._replace(region_of=places[0], point_of=places[1], is_whole=False, circle_of=circle_of)
 
     def order(self) -> Integers:
         """Return all messages; those with values that lie close together are close together."""
         if self.is_whole:
             return z_order(self.points if len(self.points) else self.regions)
         found = []
+        has_none = np.ones(len(self.region_of), bool)
         for column, messages, rows in self.parts():
             owner = np.full(len(column), -1)
             owner[rows] = messages
             ordered = owner[z_order(column)]
             found.append(ordered[ordered >= 0])
-        if sum(map(len, found)) < len(self.region_of):
-            found.append(np.flatnonzero((self.region_of < 0) & (self.point_of < 0)))
-        return np.concatenate([*found, np.empty(0, np.int64)])
+            has_none[messages] = False
+        return np.concatenate([*found, np.flatnonzero(has_none)])
 
-    def parts(self) -> list[tuple[RegionArray | PointArray, Integers, Integers]]:
-        """Return the regions and the points, if any: column, messages that have one, and their rows in the column."""
-        found: list[tuple[RegionArray | PointArray, Integers, Integers]] = []
+    def parts(self) -> list[tuple[SpatialValues, Integers, Integers]]:
+        """Return regions, points and circles, if any: column, messages that have one, and their rows in the column."""
+        found: list[tuple[SpatialValues, Integers, Integers]] = []
         for column, place in self.kinds:
             messages = np.flatnonzero(place >= 0)
             if len(messages):
@@ -106,10 +121,13 @@ class SpatialColumn(NamedTuple):
         return found
 
     def beside(self, table: NDArray[np.int64]) -> Beside:
-        """Return boxes and regions for the scalar index, with a table of constraints on the regions."""
+        """Return boxes and regions for the scalar index, with a table of constraints on the regions and points."""
         boxes, region_of = np.empty((len(self.region_of), 4)), np.empty(len(self.region_of), np.int64)
         given = frozen(self.point_of), frozen(self.region_of)
         kernels.fill_boxes(self.points.xy, self.regions.bounds, *given, boxes, region_of)
+        if self.circle_of is not None:
+            are_circles = self.circle_of >= 0
+            boxes[are_circles] = self.circles.bounds[self.circle_of[are_circles]]
         regions = self.regions._kernel_arrays() if len(self.regions) else NO_REGIONS
         return Beside(frozen(boxes), regions, frozen(region_of), table)
 
@@ -165,11 +183,14 @@ def _joined_points(columns: list[PointArray]) -> PointArray:
     return columns[0] if len(columns) == 1 else PointArray(np.concatenate([*(c.xy for c in columns), np.empty((0, 2))]))
 
 
-def spatial_of_objects(values: Mapping[int, Region | Point], size: int) -> SpatialColumn:
-    """Return the regions and points of an attribute, given by message."""
+def spatial_of_objects(values: Mapping[int, SpatialValue], size: int) -> SpatialColumn:
+    """Return the regions, points and circles of an attribute, given by message."""
     regions = {row: value._column for row, value in values.items() if isinstance(value, Region)}
     points = {row: (value.x, value.y) for row, value in values.items() if isinstance(value, Point)}
-    parts: list[ValueRows] = []
+    circles = {row: value for row, value in values.items() if isinstance(value, Circle)}
+    parts: list[SpatialRows] = []
+    if circles:
+        parts.append(CircleRows(CircleArray.from_circles(circles.values()), np.fromiter(circles, np.int64)))
     if regions:
         parts.append(ValueRows(_joined_regions(list(regions.values())), np.fromiter(regions, np.int64)))
     if points:
@@ -273,8 +294,10 @@ def _beside(level: Level, index: ScalarIndex, batch: Batch) -> tuple[Beside, Slo
         nothing = frozen(np.full(size, NOTHING))
         return Beside(frozen(np.repeat(EVERYWHERE, size, axis=0)), NO_REGIONS, nothing, NO_TABLE), None
     checks = level.checks_beside()
-    table = NO_TABLE if checks is None else checks.table
     column = batch.spatial.get(slot[0]) or SpatialColumn.of_parts([], size)
+    if column.circle_of is not None:
+        checks = None  # kernels know regions and points; those are checked later, together with circles
+    table = NO_TABLE if checks is None else checks.table
     return column.beside(table), None if checks is None else slot
 
 
@@ -306,7 +329,7 @@ def _joined(found: Sequence[Pairs]) -> Pairs:
     return np.concatenate(owners), np.concatenate(filters)
 
 
-Large = tuple[PackedTree, RegionArray | PointArray, Integers, Integers]
+Large = tuple[PackedTree, SpatialValues, Integers, Integers]
 
 
 def _large_tree(snapshot: Snapshot, batch: Batch) -> Large | None:
@@ -330,7 +353,7 @@ def is_direct(snapshot: Snapshot) -> bool:
 
 
 def match_large(
-    tree: PackedTree, column: RegionArray | PointArray, places: Integers, rows: Integers, numbers: Integers,
+    tree: PackedTree, column: SpatialValues, places: Integers, rows: Integers, numbers: Integers,
     messages: int, threads: int | None,
 ) -> Counted:  # fmt: skip
     """Match against a tree with large answers, which are sorted already and are only copied into place.

@@ -11,8 +11,9 @@ import numpy as np
 
 from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.formats.tables.rows import attributes_of, table_of, values_of
-from contrada.geometry import Point, Region, Rejection
-from contrada.geometry.arrow.mixed import ValueRows, is_geometry, is_null, mixed_on_globe
+from contrada.geometry import Circle, Point, Region, Rejection
+from contrada.geometry.arrow.mixed import SpatialRows, is_null, is_spatial, mixed_on_globe
+from contrada.geometry.circle import SpatialValue
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import FaultCode
 from contrada.geometry.globe import Globe
@@ -39,7 +40,7 @@ def batch_of_list(messages: Any, read: Reader, encoder: MessageEncoder, main: st
     rows: list[int] = []
     good: list[Mapping[str, Any]] = []
     bad: list[Rejection] = []
-    spatial: dict[str, dict[int, Region | Point]] = defaultdict(dict)
+    spatial: dict[str, dict[int, SpatialValue]] = defaultdict(dict)
     custom: dict[Slot, dict[int, Any]] = defaultdict(dict)
     for row, message in enumerate(messages):
         try:
@@ -48,7 +49,7 @@ def batch_of_list(messages: Any, read: Reader, encoder: MessageEncoder, main: st
             bad.append(Rejection(row, str(error), FaultCode.VALUE))
             continue
         for slot, value in objects.items():
-            if isinstance(value, Region | Point):
+            if isinstance(value, Region | Point | Circle):
                 spatial[slot[0]][len(rows)] = value
             else:
                 custom[slot][row] = value
@@ -89,11 +90,11 @@ def batch_of_table(
         if name not in crs and name not in encoder.asked:
             continue  # nobody asks, so it is not read, and cannot be bad
         column = table.column(name)
-        if is_geometry(column):
+        if is_spatial(column):
             parts, rejected = checked_column(table, name, crs.get(name), globes.get(name))
             spatial[name] = SpatialColumn.of_parts(parts, size)
             if name in encoded.presences:
-                encoded.add_presence(name, np.logical_or(*(place >= 0 for _, place in spatial[name].kinds)))
+                encoded.add_presence(name, np.logical_or.reduce([place >= 0 for _, place in spatial[name].kinds]))
         else:
             rejected = encoded.add(name, column)
             if has_types():
@@ -129,16 +130,16 @@ def as_table(messages: Any, asked: Collection[str]) -> Any:
 
 
 def checked_column(
-    table: Any, name: str, crs: Crs | None, globe: Globe | None = None
-) -> tuple[list[ValueRows], list[Rejection]]:
+    table: Any, name: str, crs: Crs | None, globe: Globe | None = None, circles: bool = True
+) -> tuple[list[SpatialRows], list[Rejection]]:
     """Return the values of geometry column `name` in the CRS `crs`, and the rejections; nulls are not rejected.
 
     `globe` says how the values are wrapped.
     """
-    mixed = mixed_on_globe(table.column(name), globe)
-    good: list[ValueRows] = []
+    mixed = mixed_on_globe(table.column(name), globe, circles=circles)
+    good: list[SpatialRows] = []
     bad = [item for item in mixed.rejected if not is_null(item)]
-    for part in mixed.parts:
+    for part in mixed.with_circles:
         try:
             common_crs(crs, part.column.crs)
             good.append(part)

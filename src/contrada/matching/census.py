@@ -18,8 +18,8 @@ import numpy as np
 
 from contrada.codes import PRESENT, TEXT
 from contrada.formats.tables.rows import attributes_of
-from contrada.geometry import Point, Region
-from contrada.geometry.arrow.mixed import is_geometry
+from contrada.geometry import Circle, Point, Region
+from contrada.geometry.arrow.mixed import is_spatial
 from contrada.model.values import KIND_NAMES
 
 SPATIAL = "region or point"
@@ -31,7 +31,7 @@ _KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("number", (int, float, Decimal, np.integer, np.floating)),
     ("text", (str,)),
     ("timestamp", (date, np.datetime64)),
-    (SPATIAL, (Region, Point, bytes)),
+    (SPATIAL, (Region, Point, Circle, bytes)),
     ("array", (list, tuple, np.ndarray)),
 )
 
@@ -80,7 +80,7 @@ def kind_of_column(values: Any) -> str:
     import pyarrow as pa
 
     kind, types = values.type, pa.types
-    if is_geometry(values):
+    if is_spatial(values):
         return SPATIAL
     if types.is_boolean(kind):
         return "boolean"

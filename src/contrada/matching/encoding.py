@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from contrada import forking
 from contrada.codes import PRESENT, TEXT
 from contrada.errors import FilterError
-from contrada.geometry import Region
+from contrada.geometry import Circle, Region
 from contrada.geometry.arrays import frozen
 from contrada.index.scalars import EncodedMessages
 from contrada.model.constraint import Constraint
@@ -204,7 +204,7 @@ class MessageSample:
         with self._lock:
             for (attribute, kind), value in objects.items():
                 if kind == "region":
-                    x0, y0, x1, y1 = value.bounds if isinstance(value, Region) else (0.0,) * 4
+                    x0, y0, x1, y1 = value.bounds if isinstance(value, Region | Circle) else (0.0,) * 4
                     old = self._sizes.get(attribute, (x1 - x0, y1 - y0))
                     self._sizes[attribute] = old[0] + (x1 - x0 - old[0]) / 16, old[1] + (y1 - y0 - old[1]) / 16
             if scalars is None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrada.geometry import Point, Region, Relation
+from contrada.geometry import Circle, Point, Region, Relation
 from contrada.geometry.distance import rough_distance
 from contrada.matching.names import Name
 from contrada.model import Constraint, Predicate
@@ -45,7 +45,7 @@ class ConstraintExplained(NamedTuple):
     def distance(self) -> float | None:
         """The rounded distance of the value from the region or point of a distance constraint; None for others."""
         constraint, value = self.constraint, self.value
-        if not isinstance(constraint.operator, DistanceOperator) or not isinstance(value, Region | Point):
+        if not isinstance(constraint.operator, DistanceOperator) or not isinstance(value, Region | Point | Circle):
             return None
         return rough_distance(value, constraint.value)
 
@@ -227,6 +227,8 @@ def shown_value(value: Any, width: int) -> str:
     """Return a value of a message on one line of at most `width` characters."""
     if isinstance(value, Region | Point):
         return shortened_wkt(value.to_wkt(), width)
+    if isinstance(value, Circle):
+        return shortened(value.to_text(), width)
     if isinstance(value, str) or scalar_of(value) is not None:
         try:
             return shortened(printed_value(value), width)
@@ -241,7 +243,7 @@ def plain_value(value: Any) -> Any:
     >>> plain_value(np.float32(0.5)), plain_value(math.nan), plain_value(date(2020, 1, 2)), plain_value([1])
     (0.5, 'nan', '2020-01-02T00:00:00Z', '[1]')
     """
-    if isinstance(value, Region | Point):
+    if isinstance(value, Region | Point | Circle):
         return value.to_geojson()
     if isinstance(value, np.bool_ | np.integer | np.floating) and not isinstance(value, np.longdouble | np.timedelta64):
         value = value.item()

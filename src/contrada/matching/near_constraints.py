@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from contrada.codes import BEYOND_BIT
 from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import frozen, offsets_of
+from contrada.geometry.circle import SpatialValues
 from contrada.geometry.distance import near_outcomes
 from contrada.index.hugepages import settled
 from contrada.index.items import boxes_of
@@ -76,7 +77,7 @@ class NearResidual(Residual):
         return NearConstraints(self.filters, self.masks, self.column, self.distances)
 
     def are_satisfied(
-        self, values: RegionArray | PointArray, rows: NDArray[np.int64], entries: NDArray[np.int64]
+        self, values: SpatialValues, rows: NDArray[np.int64], entries: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return whether the value in each of `rows` satisfies the constraint at the position in `entries`."""
         masks = self.masks[entries]

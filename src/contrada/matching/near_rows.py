@@ -20,7 +20,7 @@ from contrada.formats.message_values import read_message
 from contrada.formats.spatial import Spatial
 from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
-from contrada.geometry import Point, Region
+from contrada.geometry import Circle, Point, Region
 from contrada.geometry.arrow.mixed import ValueRows, mixed_on_globe
 from contrada.geometry.globe import Globe
 from contrada.halving import in_halves
@@ -138,8 +138,8 @@ def _table_boxes(
     table = as_table(messages, attributes)
     for name in table.column_names:
         if name in attributes:
-            parts = mixed_on_globe(table.column(name), spatial.globes.get(name)).parts
-            yield name, _joined(boxes_of(part.column) for part in parts)
+            mixed = mixed_on_globe(table.column(name), spatial.globes.get(name), circles=True)
+            yield name, _joined(boxes_of(part.column) for part in mixed.with_circles)
 
 
 def _list_boxes(
@@ -149,7 +149,7 @@ def _list_boxes(
         with suppress(ContradaError):  # a bad message matches nothing
             values = read_message(message, attributes.__contains__, spatial)
             for name in attributes:
-                if isinstance(value := values.get(name), Region | Point):
+                if isinstance(value := values.get(name), Region | Point | Circle):
                     yield name, boxes_of(value._column)
 
 

@@ -10,7 +10,7 @@ from contrada.amounts import counted, noun
 from contrada.drawing.cards import Markup, badge, card, element, figures, joined, swatch, table
 from contrada.drawing.outlines import Box, Outline, frame_of, longer_side, union_box
 from contrada.drawing.svg import Layer, svg
-from contrada.geometry import Point, Region, Rejection
+from contrada.geometry import Circle, Point, Region, Rejection
 from contrada.geometry.pictures import outline_of
 from contrada.shown import short
 
@@ -122,7 +122,7 @@ def _relation_pictures(one: ConstraintExplained) -> list[tuple[str, Markup]]:
     """
     from contrada.matching.explain import VALUE_WIDTH, shortened
 
-    assert isinstance(one.value, Region | Point)
+    assert isinstance(one.value, Region | Point | Circle)
     message, asked = outline_of(one.value), outline_of(one.constraint.value)
     name = shortened(one.constraint.attribute, VALUE_WIDTH)
     asked_kind = "point" if isinstance(one.constraint.value, Point) else "region"

@@ -12,7 +12,8 @@ from contrada.drawing.axes import axes_for, checked_box, draw, show_box, write_i
 from contrada.drawing.outlines import Box, Outline, longer_side, union_box
 from contrada.drawing.svg import COLOURS
 from contrada.errors import ArgumentError
-from contrada.geometry import Point, Region
+from contrada.geometry import Circle, Point, Region
+from contrada.geometry.circle import SpatialValue
 from contrada.geometry.pictures import outline_of
 from contrada.index.items import boxes_of
 from contrada.index.packed import PackedTree
@@ -40,7 +41,7 @@ class Drawn(NamedTuple):
 
 def plotted_attribute(message: Mapping[str, Any], asked: Sequence[str], attribute: Any) -> str:
     """Return the attribute to plot: the given one, or the first region or point that subscriptions ask about."""
-    spatial = [name for name, value in message.items() if isinstance(value, Region | Point)]
+    spatial = [name for name, value in message.items() if isinstance(value, Region | Point | Circle)]
     if attribute is not None:
         if not isinstance(attribute, str) or attribute not in spatial:
             raise ArgumentError(f"attribute: need a region or point of the message, {spatial}; got {short(attribute)}")
@@ -51,7 +52,7 @@ def plotted_attribute(message: Mapping[str, Any], asked: Sequence[str], attribut
 
 
 def plot_message(
-    snapshot: Snapshot, value: Region | Point, attribute: str, hits: NDArray[np.int64],
+    snapshot: Snapshot, value: SpatialValue, attribute: str, hits: NDArray[np.int64],
     explained: Callable[[int], Explanation], ax: Any, limit: int,
 ) -> Axes:  # fmt: skip
     """Draw a region or point of a message and subscriptions: those in the rows `hits`, and misses near the message.
@@ -161,6 +162,6 @@ def _shown_key(key: object) -> str:
     return shortened(str(key) if isinstance(key, str) else short(key), LABEL_CHARS)
 
 
-def _axis_name(name: str, value: Region | Point) -> str:
+def _axis_name(name: str, value: SpatialValue) -> str:
     """Return the name of an axis, with the code of the CRS if it has one."""
     return f"{name} ({value.crs})" if value.crs is not None and len(value.crs) <= LABEL_CHARS else name

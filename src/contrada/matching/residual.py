@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.codes import DISJOINT_BIT
-from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import frozen, offsets_of, ranges
+from contrada.geometry.circle import SpatialValue, SpatialValues
 from contrada.geometry.relate import ALL_ROWS, relate_rows
 from contrada.index.hugepages import settled
 from contrada.index.items import boxes_of, items_of
@@ -117,7 +118,7 @@ class Residual:
         """The constraints in arrays."""
         return Constraints(self.filters, self.masks, self.column)
 
-    def passing(self, filters: NDArray[np.int64], value: Region | Point | None) -> NDArray[np.int64]:
+    def passing(self, filters: NDArray[np.int64], value: SpatialValue | None) -> NDArray[np.int64]:
         """Return those of the sorted `filters` whose constraints here `value` satisfies; None satisfies none."""
         asked, entries = self.entries_of(filters)
         if not len(asked):
@@ -137,7 +138,7 @@ class Residual:
         return np.repeat(known, stops - starts), ranges(starts, stops)
 
     def are_satisfied(
-        self, values: RegionArray | PointArray, rows: NDArray[np.int64], entries: NDArray[np.int64]
+        self, values: SpatialValues, rows: NDArray[np.int64], entries: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return whether the value in each of `rows` satisfies the constraint at the position in `entries`."""
         masks = self.masks[entries]

@@ -12,14 +12,22 @@ from contrada.codes import WITHIN_MASK
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FilterError, LimitError
 from contrada.forking import cached_property
-from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.geometry import Circle, Point, Region, Relation, RelationSet
 from contrada.geometry.immutable import Immutable
 from contrada.geometry.reading import one_geometry_of
 from contrada.limits import check_limit
 from contrada.model import operators
 from contrada.model.forms import Slot, Test
 from contrada.model.operators import Column
-from contrada.model.reach import WHOLE, DistanceOperator, printed_reach, reach_of
+from contrada.model.reach import (
+    CIRCLE_DISTANCE,
+    CIRCLE_OUTCOMES,
+    CIRCLE_RELATIONS,
+    WHOLE,
+    DistanceOperator,
+    printed_reach,
+    reach_of,
+)
 from contrada.model.text import encode_text, parse_like
 from contrada.model.types import type_named, type_taking
 from contrada.model.values import NUMBER, scalar_of
@@ -214,6 +222,8 @@ def _checked(
 ) -> tuple[str | RelationSet | DistanceOperator, Any]:
     """Return the operator and the operand to keep."""
     if isinstance(operator, Relation | RelationSet | DistanceOperator):
+        if isinstance(value, Circle):
+            operator, value = _of_circle(operator, value)
         if not isinstance(value, Region | Point | Column):
             value = one_geometry_of(value)
         if is_folded:
@@ -230,7 +240,7 @@ def _checked(
     if not is_folded and type_taking(plain, value) is not None:
         return plain, value
     name = operators.normalised(operator)
-    if isinstance(value, Region | Point):
+    if isinstance(value, Region | Point | Circle):
         raise FilterError(f"`{name}` applies to scalars and text; for regions use a Relation such as OVERLAPS")
     operand = operators.checked_operand(name, value)
     some = operand[0] if type(operand) is tuple else operand
@@ -240,6 +250,16 @@ def _checked(
     if name.endswith("like") and not isinstance(operand, Column):
         operand = parse_like(operand, escape).to_text()
     return name, operand
+
+
+def _of_circle(operator: Relation | RelationSet | DistanceOperator, circle: Circle) -> tuple[DistanceOperator, Point]:
+    """Return a relation to a circle as an operator on the distance from its centre."""
+    if isinstance(operator, DistanceOperator):
+        raise FilterError(CIRCLE_DISTANCE)
+    outcomes = CIRCLE_OUTCOMES.get(RelationSet(operator))
+    if outcomes is None:
+        raise FilterError(f"{CIRCLE_RELATIONS} polygon")
+    return reach_of(circle.radius, outcomes), circle.center
 
 
 def is_pattern(operator: object) -> bool:

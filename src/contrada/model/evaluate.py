@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from contrada.codes import ENCLOSED_BIT, WITHIN_MASK
-from contrada.geometry import Point, Region, Relation, RelationSet, relate
+from contrada.geometry import Circle, Point, Region, Relation, RelationSet, relate
 from contrada.geometry.crs import common_crs
 from contrada.geometry.distance import near_outcomes
 from contrada.geometry.relate import ALL_ROWS
@@ -55,21 +55,21 @@ def relation_to(constraint: Constraint, value: Any) -> Relation | None:
     >>> relation_to(Constraint("at", Relation.INSIDE, Region.box(0, 0, 2, 2)), Point(2, 1))
     <Relation.MEETS: 1>
     """
-    if not isinstance(constraint.operator, RelationSet) or not isinstance(value, Region | Point):
+    if not isinstance(constraint.operator, RelationSet) or not isinstance(value, Region | Point | Circle):
         return None
     relation: Relation = relate(value, constraint.value)
     return relation
 
 
 def outcome_of(constraint: Constraint, value: Any) -> int | None:
-    """Return whether a value is enclosed, reached or beyond, as a code; None if it is neither region nor point.
+    """Return whether a value is enclosed, reached or beyond, as a code; None if it is no region, point or circle.
 
     >>> from contrada.model import WithinDistance
     >>> outcome_of(Constraint("at", WithinDistance(2), Point(0, 0)), Region.box(0, 0, 1, 1))
     0
     """
     operator = constraint.operator
-    if not isinstance(operator, DistanceOperator) or not isinstance(value, Region | Point):
+    if not isinstance(operator, DistanceOperator) or not isinstance(value, Region | Point | Circle):
         return None
     asked = np.array([ENCLOSED_BIT if isinstance(constraint.value, Point) else WITHIN_MASK], np.uint8)
     first, second = value._column, constraint.value._column

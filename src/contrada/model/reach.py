@@ -9,11 +9,21 @@ import numpy as np
 from contrada.arguments import checks_methods
 from contrada.codes import BEYOND_BIT, ENCLOSED_BIT, WITHIN_MASK
 from contrada.errors import FilterError
+from contrada.geometry import RelationSet
 from contrada.geometry.immutable import Immutable
 from contrada.model.operators import Column, printed_value
 
 ALL_OUTCOMES = WITHIN_MASK | BEYOND_BIT
 WHOLE = ENCLOSED_BIT  # all of the value lies within the distance of a point: in a circle
+
+
+# What the relation of a value to a circle is as a set of outcomes of its distance from the centre.
+CIRCLE_OUTCOMES = {
+    RelationSet.S_INTERSECTS: WITHIN_MASK, RelationSet.S_DISJOINT: BEYOND_BIT, RelationSet.S_WITHIN: ENCLOSED_BIT,
+    ~RelationSet.S_WITHIN: ALL_OUTCOMES ^ ENCLOSED_BIT,
+}  # fmt: skip
+CIRCLE_RELATIONS = "circles take part in S_INTERSECTS, S_DISJOINT, S_WITHIN and distances; other relations need a"
+CIRCLE_DISTANCE = "a circle has a distance already: write S_INTERSECTS, or the distance from its centre"
 
 
 class DistanceOperator(Immutable):

@@ -20,7 +20,7 @@ from pyarrow import fs
 from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.formats.tables.rows import geometry_columns, parquet_schema
 from contrada.geometry.arrow.geoarrow import with_crs as typed
-from contrada.geometry.arrow.mixed import is_geometry
+from contrada.geometry.arrow.mixed import is_spatial
 from contrada.geometry.crs import Crs, differing, is_same_crs
 from contrada.pipeline.storage import arrow_uri, path_of
 
@@ -94,7 +94,7 @@ def typed_columns(table: Any, names: Collection[str], systems: Systems) -> Any:
     """Set the CRS in the types of geometry columns; the first columns of the table are the attributes `names`."""
     for place, name in enumerate(names):
         crs = systems.get(name)
-        if crs is not None and is_geometry(table.column(place)):
+        if crs is not None and is_spatial(table.column(place)):
             table = table.set_column(place, table.column_names[place], typed(table.column(place), crs))
     return table
 

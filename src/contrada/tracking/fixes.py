@@ -14,7 +14,7 @@ from contrada.errors import ContradaError, FormatError
 from contrada.formats.message_values import read_message
 from contrada.formats.tables.rows import attributes_of, rows_of, table_of, values_of
 from contrada.formats.times import instant_of
-from contrada.geometry import FaultCode, Point, Region, Rejection
+from contrada.geometry import Circle, FaultCode, Point, Region, Rejection
 from contrada.geometry.arrow.mixed import is_geometry
 from contrada.matching import ForwardingTable
 from contrada.matching.batch import SpatialColumn, spatial_of_objects
@@ -24,6 +24,7 @@ from contrada.tracking.transitions import ObjectId
 
 Integers = NDArray[np.int64]
 NO_INTEGERS: Integers = np.empty(0, np.int64)
+NO_CIRCLES = "objects are not tracked by circles; give a point or a polygon"
 MAX_TIME = 1 << 60  # milliseconds from 1970, either way
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 THREAD, ALERT, CANCEL = "thread", "alert", "msgType = 'Cancel'"  # attributes of CAP alerts (contrada.formats.cap)
@@ -110,7 +111,7 @@ class FixReader:
         bad: dict[int, str] = {}
         shapes = SpatialColumn.of_parts([], size)
         if geometry is not None and geometry in table.column_names and is_geometry(table.column(geometry)):
-            parts, rejected = checked_column(table, geometry, None)
+            parts, rejected = checked_column(table, geometry, None, circles=False)
             shapes = SpatialColumn.of_parts(parts, size)
             bad |= {item.row: item.reason for item in rejected}
         columns = {name: _column(table, name, size) for name in self._names}
@@ -130,7 +131,9 @@ class FixReader:
                 bad[row] = str(error)
                 plain.append({})
             value = None if geometry is None else plain[-1].get(geometry)
-            if isinstance(value, Region | Point):
+            if isinstance(value, Circle):
+                bad[row] = f"attribute {geometry!r}: {NO_CIRCLES}"
+            elif isinstance(value, Region | Point):
                 found[row] = value
         columns = {name: [message.get(name) for message in plain] for name in self._names}
         return columns, spatial_of_objects(found, len(plain)), bad

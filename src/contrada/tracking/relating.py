@@ -31,8 +31,8 @@ def column_of_wkb(shapes: Sequence[bytes]) -> SpatialColumn:
 def relation_codes(fixes: SpatialColumn, rows: Integers, shapes: SpatialColumn, places: Integers) -> NDArray[np.int8]:
     """Return the relation of the geometry of each fix to a shape, pair by pair; -1 if a fix has none."""
     codes = np.full(len(rows), NO_CODE, np.int8)
-    for values, value_of in fixes.kinds:
-        for others, other_of in shapes.kinds:
+    for values, value_of in fixes.regions_and_points:
+        for others, other_of in shapes.regions_and_points:
             here = np.flatnonzero((value_of[rows] >= 0) & (other_of[places] >= 0))
             if len(here):
                 first, second = value_of[rows[here]], other_of[places[here]]
@@ -65,7 +65,7 @@ def distances(fixes: SpatialColumn, rows: Integers, shapes: SpatialColumn, place
 def _drawn(column: SpatialColumn, rows: Integers) -> NDArray[Any]:
     """Return the geometry of rows as Shapely objects."""
     drawn = np.full(len(rows), None, object)
-    for values, value_of in column.kinds:
+    for values, value_of in column.regions_and_points:
         here = np.flatnonzero(value_of[rows] >= 0)
         if len(here):
             wanted, place = np.unique(value_of[rows[here]], return_inverse=True)

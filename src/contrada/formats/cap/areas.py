@@ -27,7 +27,7 @@ MIN_CURVATURE_RADIUS_KM = 6335.43
 _PAIR = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+),([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\Z", re.ASCII)
 
 
-class Circle(NamedTuple):
+class GeodesicCircle(NamedTuple):
     """A centre in degrees, and the angular distance of the vertices of the polygon around a circle, in radians."""
 
     longitude: float
@@ -113,7 +113,7 @@ def circles_of(texts: list[str]) -> list[Region]:
     return list(made.regions)
 
 
-def _parse_circle(text: str) -> Circle:
+def _parse_circle(text: str) -> GeodesicCircle:
     parts = text.split()
     if len(parts) != 2:
         raise FormatError(f"need a circle such as 32.9,-115.9 10, got {text[:40]!r}")
@@ -131,10 +131,10 @@ def _parse_circle(text: str) -> Circle:
     if angle > 0.25 or reach > math.radians(85):
         raise FormatError(f"a circle of {parts[1][:40]} km at latitude {latitude} is too large or too close to a pole")
     angle *= 1 + 0.01 * angle * math.tan(reach) + 1e-9
-    return Circle(longitude, latitude, math.atan(math.tan(angle) / math.cos(math.pi / CIRCLE_SIDES)))
+    return GeodesicCircle(longitude, latitude, math.atan(math.tan(angle) / math.cos(math.pi / CIRCLE_SIDES)))
 
 
-def _around(circles: list[Circle]) -> NDArray[np.float64]:
+def _around(circles: list[GeodesicCircle]) -> NDArray[np.float64]:
     """Return the vertices around each centre, at its angular distance on the sphere; longitudes may exceed 180.
 
     Uses functions from `math`: the last bit of NumPy's depends on the processor.

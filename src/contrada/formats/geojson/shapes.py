@@ -10,12 +10,16 @@ import numpy as np
 import shapely
 
 from contrada.errors import FormatError, RegionError
+from contrada.geometry.circle import TYPE as CIRCLE
 from contrada.geometry.interchange import polygons_to_wkb
 from contrada.limits import check_limit
 from contrada.shown import short
 
 POLYGONAL, POINT = ("Polygon", "MultiPolygon"), "Point"
-GEOMETRY_TYPES = frozenset((*POLYGONAL, POINT, "LineString", "MultiLineString", "MultiPoint", "GeometryCollection"))
+# Circle is no type of GeoJSON, but that of circles in messages (geometry/circle.py).
+GEOMETRY_TYPES = frozenset(
+    (*POLYGONAL, POINT, "LineString", "MultiLineString", "MultiPoint", "GeometryCollection", CIRCLE)
+)
 _Position = Annotated[list[float], msgspec.Meta(min_length=2)]
 _Line = list[_Position]
 _COORDINATE_TYPES: dict[str, Any] = {
@@ -95,6 +99,8 @@ def shape_of(value: Mapping[str, Any], depth: int = 0) -> Any:
         if depth > 16 or not isinstance(members, list) or not all(map(is_geometry_object, members)):
             raise RegionError(f"{kind}: need `geometries`, a list of geometries nested at most 16 levels deep")
         return shapely.GeometryCollection([shape_of(member, depth + 1) for member in members])
+    if kind == CIRCLE:
+        raise RegionError("a Circle is a value of messages; here a GeoJSON geometry is needed")
     coordinates = coordinates_of(kind, value.get("coordinates"))
     try:
         return shapely.geometry.shape({"type": kind, "coordinates": coordinates})

@@ -12,7 +12,8 @@ from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.formats.spatial import UNCHANGED, Spatial
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.checks import MAX_ERROR_CHARS, check_column
-from contrada.geometry.arrow.mixed import crs_of_type, is_geometry, is_null, is_vertex
+from contrada.geometry.arrow.circles import is_circle_type
+from contrada.geometry.arrow.mixed import crs_of_type, is_geometry, is_null, is_spatial, is_vertex
 from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, loaded
 from contrada.geometry.faults import FaultCode, Rejection
 
@@ -198,7 +199,7 @@ def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Itera
 
         _check_encoding(name, column, extension or f"geoarrow.{str(geo and geo.get('encoding')).lower()}")
         yield name, with_crs(column, _column_crs(name, field, geo))
-    elif pa.types.is_struct(column.type) and not is_vertex(column.type):
+    elif pa.types.is_struct(column.type) and not (is_vertex(column.type) or is_circle_type(column.type)):
         for place, values in enumerate(column.flatten()):
             for below, plain in _plain_columns(column.type.field(place), values, None):
                 yield f"{name}.{below}", plain
@@ -262,7 +263,7 @@ def rows_of(
             continue
         column = table.column(name)
         values: Iterable[Any] = (
-            spatial.at(name).of_column(column) if is_geometry(column) else enumerate(values_of(column))
+            spatial.at(name).of_column(column) if is_spatial(column) else enumerate(values_of(column))
         )
         for row, found in values:
             if not isinstance(found, Rejection):

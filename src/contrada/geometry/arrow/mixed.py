@@ -1,7 +1,8 @@
-"""Read Arrow columns that hold regions, points or both."""
+"""Read Arrow columns that hold regions, points or both; messages may have circles, too."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +10,12 @@ from numpy.typing import NDArray
 
 from contrada.errors import CrsError
 from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.arrow.circles import CircleRows, is_circle_type, sift_binary, sift_struct
+from contrada.geometry.circle import NOT_WRAPPED, leaves_world
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.faults import FaultCode, Rejection
-from contrada.geometry.globe import Globe, may_need_wrap
+from contrada.geometry.globe import HALF, Globe, may_need_wrap
 from contrada.geometry.globe_reading import column_on_globe
 from contrada.geometry.point import PointArray, SiftedPoints, plain_points, sift_plain
 from contrada.geometry.reading import sift_point_rows, sift_regions
@@ -80,12 +83,29 @@ def is_geometry(values: Any) -> bool:
     return is_binary(values) or (depth in (0, 2, 3) and is_vertex(inner))
 
 
+def is_spatial(values: Any) -> bool:
+    """Return True for columns that may hold regions, points or circles, as messages may."""
+    return is_geometry(values) or is_circle_type(storage_type(values.type))
+
+
+SpatialRows = ValueRows | CircleRows
+
+
 class Mixed(NamedTuple):
-    """Geometry column as columns of regions and of points; rejected rows with reasons; rows that were repaired."""
+    """Geometry column as columns of regions and of points; rejected rows with reasons; rows that were repaired.
+
+    Circles are among the rejected rows, unless they are asked for.
+    """
 
     parts: list[ValueRows]
     rejected: list[Rejection]
     repaired: NDArray[np.int64]
+    circles: Sequence[CircleRows] = ()
+
+    @property
+    def with_circles(self) -> list[SpatialRows]:
+        """The columns of regions, points and circles."""
+        return [*self.parts, *self.circles]
 
 
 def parts_of(values: Any, globe: Globe | None = None) -> tuple[list[ValueRows], list[Rejection]]:
@@ -101,41 +121,47 @@ def parts_of(values: Any, globe: Globe | None = None) -> tuple[list[ValueRows], 
     return mixed.parts, mixed.rejected
 
 
-def parts_by_crs(values: Any, crs: Crs | None = None, repair: bool = False, globe: Globe | None = None) -> Mixed:
+def parts_by_crs(
+    values: Any, crs: Crs | None = None, repair: bool = False, globe: Globe | None = None, circles: bool = False
+) -> Mixed:
     """Split a column whose rows are not compared with each other: rows of WKB with other SRIDs form their own parts.
 
     `crs` is the system of rows that name none; `repair` repairs regions that can be repaired; `globe` says how regions
-    in longitude and latitude are read.
+    in longitude and latitude are read. With `circles`, those of messages are read too.
     """
     if not is_binary(values) or crs_of_type(values.type) is not None:
-        return sift_mixed(values, crs, repair, globe)
+        return sift_mixed(values, crs, repair, globe, circles)
     plain = plain_points(values)
     if plain is not None:
         return _of_points(sift_plain(plain, crs))
     srids = wkb_srids(values)
     distinct = np.unique(srids).tolist() if srids.any() else [0]
     if len(distinct) < 2:
-        return sift_mixed(values, None if distinct and distinct[0] else crs, repair, globe)
+        return sift_mixed(values, None if distinct and distinct[0] else crs, repair, globe, circles)
     parts: list[ValueRows] = []
+    round_parts: list[CircleRows] = []
     rejected: list[Rejection] = []
     repaired = []
     for srid in distinct:
         rows = np.flatnonzero(srids == srid)
-        some = sift_mixed(values.take(rows), None if srid else crs, repair, globe)
+        some = sift_mixed(values.take(rows), None if srid else crs, repair, globe, circles)
         parts += [ValueRows(part.column, rows[part.rows]) for part in some.parts]
+        round_parts += [CircleRows(part.column, rows[part.rows]) for part in some.circles]
         rejected += [bad._replace(row=int(rows[bad.row])) for bad in some.rejected]
         repaired.append(rows[some.repaired])
-    return Mixed(parts, sorted(rejected, key=lambda bad: bad.row), np.concatenate(repaired))
+    return Mixed(parts, sorted(rejected, key=lambda bad: bad.row), np.concatenate(repaired), round_parts)
 
 
-def mixed_on_globe(values: Any, globe: Globe | None, keeps_others: bool = False) -> Mixed:
-    """Return what `parts_by_crs` returns, with regions and points wrapped.
+def mixed_on_globe(
+    values: Any, globe: Globe | None, keeps_others: bool = False, circles: bool = False
+) -> Mixed:
+    """Return what `parts_by_crs` returns, with regions and points wrapped; circles that leave the world are rejected.
 
     Rows in a CRS that is not in degrees are rejected, or kept as they are with `keeps_others`.
 
     Only rows that leave longitude -180..180, that are too wide, or that are bad as they are, are read a second time.
     """
-    return _on_globe(values, parts_by_crs(values), globe, keeps_others)
+    return _on_globe(values, parts_by_crs(values, circles=circles), globe, keeps_others)
 
 
 def _on_globe(values: Any, mixed: Mixed, globe: Globe | None, keeps_others: bool = False) -> Mixed:
@@ -167,8 +193,32 @@ def _on_globe(values: Any, mixed: Mixed, globe: Globe | None, keeps_others: bool
         more = _read_on_globe(values.take(rows), globe)
         parts += [ValueRows(part.column, rows[part.rows]) for part in more.parts]
         rejected += [bad._replace(row=int(rows[bad.row])) for bad in more.rejected]
+    circles = list[CircleRows]()
+    for circle_part in mixed.circles:
+        good, bad_ones = _circles_on_globe(circle_part, globe, keeps_others)
+        circles.append(good)
+        rejected += bad_ones
     rejected.sort(key=lambda bad: bad.row)
-    return Mixed([part for part in parts if len(part.rows)], rejected, mixed.repaired)
+    return Mixed([part for part in parts if len(part.rows)], rejected, mixed.repaired, circles)
+
+
+def _circles_on_globe(part: CircleRows, globe: Globe, keeps_others: bool) -> tuple[CircleRows, list[Rejection]]:
+    """Return the circles within longitude -180..180, and the others as rejections: they are not wrapped."""
+    try:
+        globe.check_crs(part.column.crs)
+    except CrsError as error:
+        if keeps_others:
+            return part, []
+        rejected = [Rejection(row, str(error), FaultCode.OTHER_CRS) for row in part.rows.tolist()]
+        return CircleRows(part.column.chosen(part.rows[:0]), part.rows[:0]), rejected
+    far = np.zeros(len(part.rows), bool)
+    for k in np.flatnonzero(np.abs(part.column.bounds[:, ::2]).max(axis=1, initial=0.0) > HALF).tolist():
+        far[k] = leaves_world(part.column[k])
+    if not far.any():
+        return part, []
+    near = np.flatnonzero(~far)
+    rejected = [Rejection(row, NOT_WRAPPED, FaultCode.VALUE) for row in part.rows[far].tolist()]
+    return CircleRows(part.column.chosen(near), part.rows[near]), rejected
 
 
 def _read_on_globe(values: Any, globe: Globe) -> Mixed:
@@ -190,9 +240,14 @@ def _of_points(sifted: SiftedPoints) -> Mixed:
     return Mixed([ValueRows(sifted.points, sifted.rows)], list(sifted.rejected), np.empty(0, np.int64))
 
 
-def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False, globe: Globe | None = None) -> Mixed:
+def sift_mixed(
+    values: Any, crs: Crs | None = None, repair: bool = False, globe: Globe | None = None, circles: bool = False
+) -> Mixed:
     """Split a column that is in `crs`: a row that names another system by its SRID is rejected."""
     none = np.empty(0, np.int64)
+    if circles and is_circle_type(storage_type(values.type)):
+        sifted = sift_struct(values, common_crs(crs_of_type(values.type), crs))
+        return Mixed([], sifted.rejected, none, sifted.parts)
     if not is_geometry(values):
         return Mixed([], [], none)
     if is_vertex(storage_type(values.type)):
@@ -209,7 +264,14 @@ def sift_mixed(values: Any, crs: Crs | None = None, repair: bool = False, globe:
         points = sift_point_rows("arrow", values.take(others), own)
         parts.append(ValueRows(points.points, others[points.rows]))
         rejected += [bad._replace(row=int(others[bad.row])) for bad in points.rejected]
-    return Mixed([part for part in parts if len(part.rows)], rejected, regions.repaired)
+    parts = [part for part in parts if len(part.rows)]
+    if not circles:
+        return Mixed(parts, rejected, regions.repaired)
+    strange = np.array([bad.row for bad in rejected if bad.fault is FaultCode.WRONG_TYPE], np.int64)
+    sifted = sift_binary(values, strange, regions.regions.crs if crs is None else crs)
+    done = {bad.row for bad in sifted.rejected}.union(*(part.rows.tolist() for part in sifted.parts))
+    rejected = [bad for bad in rejected if bad.row not in done] + sifted.rejected
+    return Mixed(parts, rejected, regions.repaired, sifted.parts)
 
 
 def is_null(rejected: Rejection) -> bool:
