@@ -18,15 +18,16 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import BrokerError
 from contrada.formats.bounded import check_expansion
 from contrada.formats.parquet.ipc_sizes import ipc_stream_bytes
-from contrada.geometry import Point, Region, RelationSet
+from contrada.geometry import Circle, Point, Region, RelationSet
 from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.reach import DistanceOperator, read_reach
 from contrada.model.types import type_named
 
 LARGEST_INTEGER = 1 << 63  # of MessagePack
-POINT, REGION = 0, 1
-SENT_TYPES = (Point, Region, list)  # besides plain values
+POINT, REGION, CIRCLE = 0, 1, 2
+SENT_KINDS: dict[int, type[Point | Region | Circle]] = {POINT: Point, REGION: Region, CIRCLE: Circle}
+SENT_TYPES = (*SENT_KINDS.values(), list)  # besides plain values
 
 
 def encode(frame: Any) -> bytes:
@@ -149,8 +150,8 @@ def travels(messages: Any) -> bool:
 
 def _sent(value: Any) -> Any:
     """Return a value of a message as it is sent; of a list operators ask only whether there is one."""
-    if isinstance(value, Region | Point):
-        kind = REGION if isinstance(value, Region) else POINT
+    if isinstance(value, Region | Point | Circle):
+        kind = next(number for number, one in SENT_KINDS.items() if isinstance(value, one))
         return [kind, value.to_wkb(), None if value.crs is None else str(value.crs)]
     if type(value) is list:
         return []
@@ -174,7 +175,7 @@ def _read_name(name: Any) -> str:
 def _read_value(value: Any) -> Any:
     if isinstance(value, list) and value:
         kind, data, crs = value
-        return (Region if kind == REGION else Point).from_wkb(data, crs=crs)
+        return SENT_KINDS[kind].from_wkb(data, crs=crs)
     if not (value == [] or _is_plain(value)):
         raise BrokerError(f"a value of type {type(value).__name__} in a message")
     return value

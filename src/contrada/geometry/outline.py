@@ -12,6 +12,7 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.geometry.arrow import lazy_pyarrow as pa
+from contrada.geometry.arrow.circles import sift_binary
 from contrada.geometry.wellknown import shapes_from_wkb
 
 Box = tuple[float, float, float, float]
@@ -22,7 +23,7 @@ MAX_SIMPLIFY_ROUNDS = 16  # each doubles the tolerance: from 1/4000 of the size 
 def simplified(wkb: Any, vertices: int = 120) -> Any:
     """Return WKB (Arrow) with at most about `vertices` vertices per geometry; null where there is nothing to draw.
 
-    A value that cannot be read, is empty, holds a NaN or an infinity, or is neither region nor point becomes null. A
+    A value that cannot be read, is empty, holds a NaN or an infinity, or is no region, point or circle becomes null. A
     region that would vanish becomes its bounding box.
 
     >>> import pyarrow as pa, shapely
@@ -50,8 +51,13 @@ def simplify_shapes(shapes: NDArray[np.object_], vertices: int) -> NDArray[np.ob
 
 
 def drawable(wkb: Any) -> NDArray[np.object_]:
-    """Return Shapely regions and points of WKB (Arrow); None where there is nothing to draw, as `simplified` says."""
+    """Return Shapely regions and points of WKB (Arrow); None where there is nothing to draw, as `simplified` says.
+
+    A circle is drawn as a polygon.
+    """
     shapes = shapes_from_wkb(wkb).geometries
+    for circles, own in sift_binary(wkb, np.flatnonzero(shapely.is_missing(shapes)), None).parts:
+        shapes[own] = [circle.to_shapely() for circle in circles]
     with np.errstate(invalid="ignore"):  # Shapely warns about NaN as NumPy does
         coordinates, rows = shapely.get_coordinates(shapes, return_index=True)
     is_bad = ~np.isin(shapely.get_type_id(shapes), (0, 3, 6)) | shapely.is_empty(shapes)

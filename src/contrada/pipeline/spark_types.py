@@ -19,7 +19,8 @@ from contrada.pipeline.storage import full_place
 from contrada.spark_names import quoted
 
 ARTIFACTS = "spark.contrada.artifacts"
-VERTEX_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"})
+# Structs of numbers that are one value: GeoArrow's points, and circles.
+VALUE_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m"}, {"x", "y", "radius"})
 # PySpark 4.1 has no such parameter, and is in UTC.
 _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
 EWKB_SRID = "20"  # bit in the highest byte of a WKB geometry type: an SRID follows
@@ -47,7 +48,7 @@ def fields(schema: StructType, prefix: str = "", path: str = "") -> Iterator[tup
     """Yield all leaf fields: attribute name, Spark path and type."""
     for field in schema.fields:
         name, place = prefix + field.name, path + quoted(field.name)
-        if isinstance(field.dataType, StructType) and not _is_vertex(field.dataType):
+        if isinstance(field.dataType, StructType) and not _is_value(field.dataType):
             yield from fields(field.dataType, f"{name}.", f"{place}.")
         else:
             yield name, place, field.dataType
@@ -63,10 +64,10 @@ def sent_type(kind: DataType) -> Any:
     return to_arrow_type(kind, **_IN_UTC)
 
 
-def _is_vertex(kind: StructType) -> bool:
-    """Return True for a struct of x and y, GeoArrow's encoding of a point."""
+def _is_value(kind: StructType) -> bool:
+    """Return True for a struct of x and y, GeoArrow's encoding of a point, or of x, y and radius, a circle."""
     is_number = all(isinstance(f.dataType, FractionalType) and "decimal" not in f.dataType.typeName() for f in kind)
-    return {field.name for field in kind} in VERTEX_FIELDS and is_number
+    return {field.name for field in kind} in VALUE_FIELDS and is_number
 
 
 def _sent(name: str, column: Column, kind: DataType) -> Column:

@@ -22,10 +22,10 @@ class Located(NamedTuple):
 
 
 def located(wkb: Any) -> Located:
-    """Read a column of WKB (Arrow) of regions, points and nulls; what cannot be read is left out."""
+    """Read a column of WKB (Arrow) of regions, points, circles and nulls; what cannot be read is left out."""
     part, place = np.full(len(wkb), -1, np.int64), np.zeros(len(wkb), np.int64)
     columns = []
-    for number, (column, rows) in enumerate(sift_mixed(wkb).parts):
+    for number, (column, rows) in enumerate(sift_mixed(wkb, circles=True).with_circles):
         part[rows], place[rows] = number, np.arange(len(rows))
         columns.append(column)
     return Located(columns, part, place)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from contrada.formats.geojson.shapes import POLYGONAL
 from contrada.formats.spatial import Spatial
-from contrada.geometry import Point, Region
+from contrada.geometry import Circle, Point, Region
 from contrada.geometry.reading import sift_regions
 
 _Plain = list[list[list[tuple[float, float]]]]
@@ -108,3 +108,8 @@ def _checked(shapes: list[Any]) -> tuple[list[Any], dict[int, str]]:
 def point_column(points: list[Point | None]) -> Any:
     """Return points as GeoArrow, without their CRS."""
     return pa.array([None if point is None else (point.x, point.y) for point in points], pa.list_(pa.float64(), 2))
+
+
+def circle_column(circles: list[Circle | None]) -> Any:
+    """Return circles as bytes, without their CRS."""
+    return pa.array([None if circle is None else circle.to_wkb() for circle in circles], pa.binary())

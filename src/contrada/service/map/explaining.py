@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from contrada.cql2.queries import bound_predicate
-from contrada.geometry import Point, Region
+from contrada.geometry import Circle, Point, Region
 from contrada.matching.explain import ConstraintExplained, Explanation, explain
-from contrada.service.map.filter_shapes import operator_word, spatial_operator
+from contrada.service.map.filter_shapes import drawn_circle, operator_word, spatial_operator
 from contrada.service.map.schemas import (
     ExplainedConstraintView,
     ExplainedFilterView,
@@ -55,7 +55,10 @@ def _spatial(part: ConstraintExplained) -> SpatialPart | None:
     if operator is None:
         return None
     word, is_negated = operator_word(operator)
-    found = part.value.to_geojson() if isinstance(part.value, Region | Point) else None
+    value = part.value
+    found = value.to_geojson() if isinstance(value, Region | Point) else None
+    if isinstance(value, Circle):
+        found = drawn_circle(value)
     relations = [str(relation) for relation in operator]
     return SpatialPart(word, is_negated, relations, constraint.value.to_geojson(), found)
 

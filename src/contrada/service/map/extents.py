@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contrada.geometry import Circle
+from contrada.geometry.circle import TYPE as CIRCLE
 from contrada.service.kept_state import KeptState
 from contrada.service.map.filter_shapes import FilterShapeReader
 from contrada.service.map.message_views import parts_of
@@ -65,6 +67,9 @@ def _boxes_of_messages(tenant: str, kept: KeptState) -> Iterator[Box]:
         if message.tenant != tenant:
             continue
         for shape in parts_of(message.body, message.format).shapes.values():
+            if shape["type"] == CIRCLE:
+                yield Circle.from_geojson(shape).bounds
+                continue
             numbers = np.array(list(_positions(shape.get("coordinates"))), float)
             if len(numbers):
                 (xmin, ymin), (xmax, ymax) = numbers.min(axis=0).tolist(), numbers.max(axis=0).tolist()

@@ -18,7 +18,7 @@ import shapely
 from contrada.cql2.queries import bound_predicate
 from contrada.cql2.scanner import QUOTED, STRING
 from contrada.cql2.shapes import TextShapes
-from contrada.geometry import Point, Region, RelationSet
+from contrada.geometry import Circle, Point, Region, RelationSet
 from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.service.map.schemas import Box, SubscriptionShape
 
@@ -95,6 +95,12 @@ def simplified(geometry: shapely.Geometry, tolerance: float) -> shapely.Geometry
 def geometry_json(geometry: shapely.Geometry) -> msgspec.Raw:
     """Return a geometry as GeoJSON."""
     return msgspec.Raw(shapely.to_geojson(geometry).encode())
+
+
+def drawn_circle(circle: Circle) -> dict[str, Any]:
+    """Return the polygon that a page draws for a circle, or its centre if it is too small for one."""
+    drawn: dict[str, Any] = shapely.geometry.mapping(circle.to_shapely())
+    return drawn
 
 
 class FilterShapeReader:

@@ -11,9 +11,11 @@ import shapely
 
 from contrada.formats.geojson.shapes import is_feature, is_geometry_object
 from contrada.formats.json import decode
+from contrada.geometry import Circle
+from contrada.geometry.circle import TYPE as CIRCLE
 from contrada.service.core import TRACK_FORMAT
 from contrada.service.http.schemas import instant
-from contrada.service.map.filter_shapes import geometry_json, simplified
+from contrada.service.map.filter_shapes import drawn_circle, geometry_json, simplified
 from contrada.service.map.schemas import MapMessage, MapTransition, MessageShape
 from contrada.service.map.viewers import Viewer
 from contrada.service.matches import NUMBER_MASK, list_matches, unpack_tracks
@@ -143,6 +145,8 @@ def _transitions(tracks: Mapping[int, bytes], keys: Keys, shows_id: bool) -> Ite
 
 def _shown_geometry(value: Any, simplify: float) -> msgspec.Raw:
     """Return the geometry of a message as GeoJSON, with fewer vertices if it has many."""
+    if value["type"] == CIRCLE:
+        value = drawn_circle(Circle.from_geojson(value))
     member = "coordinates" if "coordinates" in value else "geometries"
     plain = {"type": value["type"], member: value[member]}
     try:
