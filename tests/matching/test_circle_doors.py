@@ -107,9 +107,11 @@ def test_bad_circles_are_rejected_one_by_one(tmp_path):
     ] + [{"type": "Circle", "coordinates": [0], "radius": 1}, {"type": "Circle", "coordinates": [0, 0]}]  # fmt: skip
     given.write_text("".join(json.dumps({"id": str(k), "area": each}) + "\n" for k, each in enumerate(circles)))
     asked = tmp_path / "s.ndjson"
-    asked.write_text(json.dumps({"key": "k", "subscriber": "s", "filter": "S_INTERSECTS(area, BBOX(0, 0, 1, 1))"}) + "\n")
+    asked.write_text(
+        json.dumps({"key": "k", "subscriber": "s", "filter": "S_INTERSECTS(area, BBOX(0, 0, 1, 1))"}) + "\n"
+    )
     output, rejected = tmp_path / "out.ndjson", tmp_path / "bad.ndjson"
-    contrada("match", given, asked, "--output", output, "--rejected", rejected)
+    contrada("match", given, asked, "--output", output, "--reject", rejected)
     assert [line["message"] for line in read_lines(output)] == ["0"]
     reasons = [line["reason"] for line in read_lines(rejected)]
     assert len(reasons) == 5
@@ -137,6 +139,23 @@ def test_circles_are_not_reprojected():
         Spatial(to_crs="EPSG:25832").changed(circle)
     assert Spatial(crs="EPSG:25832").changed(ct.Circle((1, 2), 3)).crs == "EPSG:25832"
     assert Spatial(to_crs="OGC:CRS84", crs="OGC:CRS84").changed(circle) == circle
+
+
+def test_circles_are_not_wrapped():
+    table = ct.ForwardingTable(wrap={"at": "longitude"})
+    table.subscribe("s", "S_INTERSECTS(at, BBOX(178, -1, 180, 1))")
+    here, over, far = ct.Circle((179, 0), 1), ct.Circle((179, 0), 1.5), ct.Circle((0, 0), 1)
+    for messages in (
+        [{"at": here}, {"at": over}, {"at": far}],
+        pa.table({"at": pa.array([here.to_wkb(), over.to_wkb(), far.to_wkb()])}),
+        pa.table({"at": [{"x": each.center.x, "y": 0.0, "radius": each.radius} for each in (here, over, far)]}),
+    ):
+        answer = table.match_many(messages)
+        assert [set(answer[k]) for k in range(3)] == [{"s"}, set(), set()]
+        assert [item.row for item in answer.rejected] == [1]
+        assert "circles are not wrapped" in answer.rejected[0].reason
+    with pytest.raises(ct.RegionError, match="'at': the circle leaves longitude"):
+        table.match({"at": over.to_wkb()})
 
 
 def test_subscriptions_have_no_columns_of_circles():

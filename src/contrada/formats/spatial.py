@@ -16,8 +16,8 @@ from contrada.formats.geojson.shapes import POINT, POLYGONAL, coordinates_of, sh
 from contrada.geometry import Circle, Point, PointArray, Region, RegionArray, Rejection
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.mixed import ValueRows, crs_of_type, mixed_on_globe, parts_by_crs, sift_mixed
-from contrada.geometry.circle import TYPE as CIRCLE
 from contrada.geometry.circle import NOT_WRAPPED, SpatialValue, leaves_world
+from contrada.geometry.circle import TYPE as CIRCLE
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode
 from contrada.geometry.globe import HALF, WHOLE, Globe, wrapped_longitudes

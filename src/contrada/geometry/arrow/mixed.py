@@ -152,9 +152,7 @@ def parts_by_crs(
     return Mixed(parts, sorted(rejected, key=lambda bad: bad.row), np.concatenate(repaired), round_parts)
 
 
-def mixed_on_globe(
-    values: Any, globe: Globe | None, keeps_others: bool = False, circles: bool = False
-) -> Mixed:
+def mixed_on_globe(values: Any, globe: Globe | None, keeps_others: bool = False, circles: bool = False) -> Mixed:
     """Return what `parts_by_crs` returns, with regions and points wrapped; circles that leave the world are rejected.
 
     Rows in a CRS that is not in degrees are rejected, or kept as they are with `keeps_others`.

@@ -6,7 +6,7 @@ different tables; integers join doubles where they are exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -139,7 +139,7 @@ def _part(table: _Table, messages: Sequence[Message], regions: Mapping[Any, Any]
 def _column(name: str, kind: Kind, messages: Sequence[Message], regions: Mapping[Any, Any]) -> Any:
     values = [message.get(name) for message in messages]
     if isinstance(kind, tuple):
-        readers = {"point": point_column, "circle": circle_column}
+        readers: dict[str, Callable[[list[Any]], Any]] = {"point": point_column, "circle": circle_column}
         read = readers.get(kind[0]) or partial(_region_column, regions[kind[1]])
         return with_crs(pa.chunked_array([read(values)]), kind[1])
     if kind == "list":  # operators only ask whether there is one
