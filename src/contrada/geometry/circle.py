@@ -40,7 +40,7 @@ class Circle(Immutable):
     The centre is a Point or a pair of numbers, the radius a finite number of at least 0; a circle of radius 0 is
     a point. `relate` and `within_distance` take circles, and so do messages.
 
-    >>> from contrada import Region, relate, within_distance
+    >>> from contrada import Circle, Point, Region, relate, within_distance
     >>> hall = Circle((0, 0), 5)
     >>> hall, hall.bounds
     (Circle(Point(0.0, 0.0), 5.0), (-5.00000000000002, -5.00000000000002, 5.00000000000002, 5.00000000000002))
