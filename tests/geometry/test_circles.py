@@ -210,3 +210,19 @@ def test_two_circles_are_near_by_the_sum_of_three_numbers():
         if (relation := ct.relate(a, b)) in ct.RelationSet.S_WITHIN and b.radius:
             assert is_circle_within_circle(a, b.center.x, b.center.y, b.radius)
         assert (relation is R.DISJOINT) == (not ct.within_distance(a, b, 0))
+
+
+def test_predicates_of_circles():
+    circle, box = ct.Circle((0, 0), 5), ct.Region.box(3, 4, 6, 6)
+    assert ct.intersects(circle, box)
+    assert ct.intersects(box, circle)
+    assert not ct.disjoint(circle, box)
+    assert ct.within(circle, ct.Region.box(-5, -5, 5, 5))
+    assert ct.within(ct.Point(1, 1), circle)
+    assert ct.disjoint(circle, ct.PointArray([(3, 4), (3, 5)])).tolist() == [False, True]
+    for predicate in (ct.touches, ct.crosses, ct.overlaps, ct.contains, ct.covers, ct.covered_by, ct.equals, ct.de9im):
+        with pytest.raises(ct.ArgumentError, match="this needs a polygon"):
+            predicate(circle, box)
+        with pytest.raises(ct.ArgumentError, match="this needs a polygon"):
+            predicate(box, circle)
+    assert ct.touches(circle.to_shapely(), ct.Region.box(5, -1, 6, 1))

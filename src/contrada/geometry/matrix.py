@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.arguments import checks_arguments
-from contrada.errors import LimitError
+from contrada.errors import ArgumentError, LimitError
 from contrada.geometry.arrays import frozen
+from contrada.geometry.circle import Circle
 from contrada.geometry.column import RegionArray
 from contrada.geometry.crs import common_crs
 from contrada.geometry.line import Line
@@ -21,7 +22,7 @@ from contrada.geometry.pool import run_sliced
 from contrada.geometry.reading import shape_of
 from contrada.geometry.region import Region
 from contrada.geometry.relate import ALL_ROWS, broadcast_length, relate
-from contrada.geometry.relation import Relation
+from contrada.geometry.relation import Relation, RelationSet
 from contrada.limits import limit, variable
 
 Column: TypeAlias = RegionArray | LineArray | PointArray
@@ -52,6 +53,7 @@ def de9im(a: Any, b: Any, *, threads: int | None = None) -> Any:
     >>> de9im(Line([(0, 0), (2, 2)]), Line([(0, 2), (2, 0)]))
     '0F1FF0102'
     """
+    _refuse_circles(a, b)
     codes, is_single = _codes(a, b, threads, until_met=False)
     texts = _LETTERS[_entries(codes)].view("U9").reshape(-1)
     return str(texts[0]) if is_single else texts
@@ -59,12 +61,25 @@ def de9im(a: Any, b: Any, *, threads: int | None = None) -> Any:
 
 def _predicate(holds: Callable[[NDArray[np.int64], int, int], NDArray[np.bool_]], until_met: bool = False) -> Any:
     def evaluate(a: Any, b: Any, threads: int | None) -> Any:
+        _refuse_circles(a, b)
         first, second = shape_of(a), shape_of(b)
         codes, is_single = _codes(first, second, threads, until_met)
         answers = holds(_entries(codes).T, _dimension(first), _dimension(second))
         return bool(answers[0]) if is_single else answers
 
     return evaluate
+
+
+def _refuse_circles(a: Any, b: Any) -> None:
+    if isinstance(a, Circle) or isinstance(b, Circle):
+        needed = "circles take part in intersects, disjoint, within, relate and within_distance"
+        raise ArgumentError(f"{needed}; this needs a polygon, such as circle.to_shapely()")
+
+
+def _relation_of_circles(a: Any, b: Any, threads: int | None, asked: RelationSet) -> Any:
+    """Return whether a relation is among those asked for, where one of both is a circle."""
+    found = relate(a, b, threads=threads)
+    return found in asked if isinstance(found, Relation) else np.isin(found, list(asked))
 
 
 def _have_common_point(m: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -104,6 +119,8 @@ def intersects(a: Any, b: Any, *, threads: int | None = None) -> Any:
     >>> intersects(Line([(0, 0), (4, 4)]), Region.box(4, 4, 6, 6))
     True
     """
+    if isinstance(a, Circle) or isinstance(b, Circle):
+        return _relation_of_circles(a, b, threads, RelationSet.S_INTERSECTS)
     return _intersects(a, b, threads)
 
 
@@ -115,6 +132,8 @@ def disjoint(a: Any, b: Any, *, threads: int | None = None) -> Any:
     >>> disjoint(Line([(0, 0), (3, 4)]), Region.box(4, 4, 6, 6))
     True
     """
+    if isinstance(a, Circle) or isinstance(b, Circle):
+        return _relation_of_circles(a, b, threads, RelationSet.S_DISJOINT)
     return not found if isinstance(found := _intersects(a, b, threads), bool) else ~found
 
 
@@ -167,6 +186,8 @@ def within(a: Any, b: Any, *, threads: int | None = None) -> Any:
     >>> within(Line([(0, 0), (4, 4)]), Region.box(0, 0, 4, 4)), within(Line([(0, 0), (4, 0)]), Region.box(0, 0, 4, 4))
     (True, False)
     """
+    if isinstance(a, Circle) or isinstance(b, Circle):
+        return _relation_of_circles(a, b, threads, RelationSet.S_WITHIN)
     return _within(a, b, threads)
 
 

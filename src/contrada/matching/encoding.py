@@ -30,6 +30,7 @@ class AttributeSlots(NamedTuple):
     texts: tuple[tuple[int, int], ...]  # pairs of folding and slot
 
 
+LONGEST_SIDE = 1e300  # of boxes in a sample; those of circles may be infinite, whose mean would be NaN
 NO_SLOTS = AttributeSlots((-1, -1, -1), ())
 
 
@@ -205,8 +206,9 @@ class MessageSample:
             for (attribute, kind), value in objects.items():
                 if kind == "region":
                     x0, y0, x1, y1 = value.bounds if isinstance(value, Region | Circle) else (0.0,) * 4
-                    old = self._sizes.get(attribute, (x1 - x0, y1 - y0))
-                    self._sizes[attribute] = old[0] + (x1 - x0 - old[0]) / 16, old[1] + (y1 - y0 - old[1]) / 16
+                    width, height = min(x1 - x0, LONGEST_SIDE), min(y1 - y0, LONGEST_SIDE)
+                    old = self._sizes.get(attribute, (width, height))
+                    self._sizes[attribute] = old[0] + (width - old[0]) / 16, old[1] + (height - old[1]) / 16
             if scalars is None:
                 return
             if len(self._kept) < self.SAMPLE_SIZE:
