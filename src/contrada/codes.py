@@ -16,6 +16,7 @@ DISJOINT_BIT, CONTAINS_BIT = 1 << int(DISJOINT), 1 << int(CONTAINS)
 ENCLOSED, REACHED, BEYOND_REACH = (np.int64(k) for k in range(3))
 ENCLOSED_BIT, REACHED_BIT, BEYOND_BIT = (1 << k for k in range(3))
 WITHIN_MASK = ENCLOSED_BIT | REACHED_BIT
+ELSEWHERE = np.int64(3)  # in place of an outcome: a shape leaves the longitudes and latitudes, so no constraint holds
 
 # Faults that reading and validation report; geometry/faults.py turns them into sentences.
 (

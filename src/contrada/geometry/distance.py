@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from contrada.errors import ArgumentError
 from contrada.geometry.arrays import frozen
 from contrada.geometry.circle import Circle, CircleArray, SpatialValue, SpatialValues, are_circles_near
 from contrada.geometry.crs import common_crs
+from contrada.geometry.metres import are_within_metres, checked_unit
 from contrada.geometry.point import Point
 from contrada.geometry.pool import run_sliced
 from contrada.geometry.reading import Many, geometry_of
@@ -27,21 +28,29 @@ ASKS_WITHIN = frozen(np.array([WITHIN_MASK], np.uint8))
 
 
 @checks_arguments
-def within_distance(a: Any, b: Any, distance: ArrayLike, *, threads: int | None = None) -> Any:
+def within_distance(
+    a: Any, b: Any, distance: ArrayLike, unit: Literal["m"] | None = None, *, threads: int | None = None
+) -> Any:
     """Return whether `a` and `b` have points that are at most `distance` apart: True or False, exact.
 
     Regions that meet are at distance 0. Regions, points, circles and columns are taken as `relate` takes them, and
     broadcast with an array of distances as NumPy arrays do. Distances are in the units of the coordinates, in the
-    plane. A negative, infinite or NaN distance is an ArgumentError.
+    plane; with the unit "m" they are metres on the ellipsoid WGS 84, right to a millimetre, and coordinates are
+    longitude and latitude. A negative, infinite or NaN distance is an ArgumentError.
 
     >>> within_distance(Point(0, 0), Point(3, 4), 5), within_distance(Point(0, 0), Point(3, 4), 4.999999999999999)
     (True, False)
     >>> within_distance(Region.box(0, 0, 1, 1), Region.box(2, 0, 3, 1), [0.5, 1.0]).tolist()
     [False, True]
+    >>> within_distance(Point(179.999, 0), Point(-179.999, 0), [222, 223], "m").tolist()
+    [False, True]
     """
+    metric = checked_unit(unit)
     a, b = (one if isinstance(one, Circle) else geometry_of(one) for one in (a, b))
     distances = checked_distances(distance)
     is_single = all(isinstance(value, (Region, Point, Circle)) for value in (a, b)) and np.ndim(distance) == 0
+    if metric is not None and any(isinstance(value, Circle) for value in (a, b)):
+        raise ArgumentError("distances in metres take no circles: these have radii in the units of the coordinates")
     if isinstance(a, Circle) and isinstance(b, Circle):
         are_near = np.array([are_circles_near(a, b, each) for each in distances.tolist()])
         return bool(are_near[0]) if is_single else are_near
@@ -54,18 +63,29 @@ def within_distance(a: Any, b: Any, distance: ArrayLike, *, threads: int | None 
     if len(sizes) > 1:
         shown = f"{len(first)}, {len(second)} and {len(distances)}"
         raise ArgumentError(f"columns and distances have {shown} rows; the numbers must be equal, or 1")
-    out = np.empty(sizes.pop() if sizes else 1, np.uint8)
-    if len(out):
+    rows = sizes.pop() if sizes else 1
+    if metric is None:
+        are_near = _are_within(first, second, distances, rows, threads)
+    else:
+        assert not isinstance(first, CircleArray)
+        are_near = are_within_metres(first, second, distances, rows, threads)
+    return bool(are_near[0]) if is_single else are_near
+
+
+def _are_within(
+    first: SpatialValues, second: Many, distances: NDArray[np.float64], rows: int, threads: int | None
+) -> NDArray[np.bool_]:
+    out = np.empty(rows, np.uint8)
+    if rows:
         others = shape_arrays(second)
         run_sliced(
             lambda start, stop: kernels.near_rows(
                 *message_arrays(first), *others, distances, ASKS_WITHIN, ALL_ROWS, ALL_ROWS, start, stop, out
             ),
-            len(out),
+            rows,
             threads,
         )
-    are_near = out != BEYOND_REACH
-    return bool(are_near[0]) if is_single else are_near
+    return np.asarray(out != BEYOND_REACH)
 
 
 def rough_distance(a: SpatialValue, b: Region | Point) -> float:

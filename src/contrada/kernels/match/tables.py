@@ -80,6 +80,11 @@ NEAR = AddressLayout(
     ]
 )
 
+# A packed tree of distance constraints in metres (index/metres.py).
+METRES = NEAR.followed_by(
+    Field("places", "f8", 4, "metres from the centre along three axes, and a chord that is surely within; of points"),
+)
+
 # What one thread writes to while it matches messages against such a tree (index/near.py).
 NEAR_SCRATCH = AddressLayout(
     [
@@ -160,6 +165,6 @@ COUNTED = AddressLayout(
 
 LAYOUTS = {
     "items": ITEMS, "edge tree": EDGE_TREE, "tree": TREE, "tree scratch": TREE_SCRATCH, "near": NEAR,
-    "near scratch": NEAR_SCRATCH, "residual": RESIDUAL,
+    "metres": METRES, "near scratch": NEAR_SCRATCH, "residual": RESIDUAL,
     "scalars": SCALARS, "scratch": SCRATCH, "counted": COUNTED,
 }  # fmt: skip
