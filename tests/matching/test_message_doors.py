@@ -25,7 +25,7 @@ from contrada.overlay.space import PeerQueries, Space
 from contrada.papers.spatial.counting import CountingMatcher
 from effort import examples
 from generators.scalars import REFUSED, UNSUPPORTED, boxes, constraints, predicates
-from generators.strategies import points, regions
+from generators.strategies import circles, points, regions
 from oracles.plain import predicate_holds
 
 ATTRIBUTES = ("size", "name", "at", "area", "flag", "wind.speed", "wind.from", "a.b.at", "a.b.area")
@@ -47,7 +47,7 @@ def facts(draw):
         "text": st.sampled_from(["", "a", "Ab", "Straße", "É", "%", "POLYGON ((0 0, 1 0, 1 1, 0 0))", "2000-01-01"]),
         "timestamp": st.datetimes(datetime(1999, 12, 31), datetime(2000, 1, 2)).map(lambda at: at.replace(tzinfo=UTC))
         | st.just(datetime(2000, 1, 1, tzinfo=UTC)),
-        "spatial": boxes() | points() | regions(),
+        "spatial": boxes() | points() | regions() | circles(),
         "boolean": st.booleans(),
     }
     message = {}
@@ -75,6 +75,9 @@ def nested(message):
 @st.composite
 def as_people_have_it(draw, value):
     """A value in one of the types that other libraries have for it."""
+    if isinstance(value, ct.Circle):
+        lists = value.to_geojson()
+        return draw(st.sampled_from([value, lists, MappingProxyType(lists), value.to_wkb(), bytearray(value.to_wkb())]))
     if isinstance(value, Region | Point):
         shape = value.to_shapely()
         geojson = shapely.geometry.mapping(shape)
@@ -105,6 +108,8 @@ def json_of(message):
     def plain(value):
         if isinstance(value, Region | Point):
             return shapely.geometry.mapping(value.to_shapely())
+        if isinstance(value, ct.Circle):
+            return value.to_geojson()
         return value.isoformat() if isinstance(value, datetime) else value
 
     return json.dumps(nested({name: plain(value) for name, value in message.items()})), times
@@ -114,7 +119,7 @@ def arrow_of(message):
     """A table of one row: WKB, and structs for dotted names."""
 
     def plain(value):
-        return value.to_wkb() if isinstance(value, Region | Point) else value
+        return value.to_wkb() if isinstance(value, Region | Point | ct.Circle) else value
 
     row = nested({name: plain(value) for name, value in message.items()})
     return pa.Table.from_pylist([row]) if row else pa.table({"nothing": pa.nulls(1)})

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from contrada.geometry import Region
 from contrada.model import Constraint, Filter, Predicate
-from generators.strategies import distances, points, regions, relation_sets, relations
+from generators.strategies import circles, distances, points, regions, relation_sets, relations
 
 Values = st.SearchStrategy[Any]
 
@@ -138,6 +138,12 @@ def of_kind(kind: str) -> Values:
 
 
 @cache
+def carried(kind: str) -> Values:
+    """Values of one kind that messages have: those that may be operands, and circles."""
+    return mostly(boxes(), points() | regions() | circles()) if kind == "spatial" else of_kind(kind)
+
+
+@cache
 def oddities() -> Values:
     """What no test is true or false of: null, NaN, NaT and objects of types that are not supported."""
     return st.none() | st.sampled_from(NOT_NUMBERS) | st.sampled_from(UNSUPPORTED)
@@ -146,7 +152,7 @@ def oddities() -> Values:
 @cache
 def values() -> Values:
     """Values that a message may carry, of every kind and of none; not all of them may be operands."""
-    return st.one_of(*(of_kind(kind) for kind in KINDS), st.sampled_from(CLOSE_NUMBERS), oddities())
+    return st.one_of(*(carried(kind) for kind in KINDS), st.sampled_from(CLOSE_NUMBERS), oddities())
 
 
 def favourite(attributes: Sequence[str], attribute: str) -> str:
@@ -165,7 +171,7 @@ def messages(draw: st.DrawFn, attributes: Sequence[str] = ATTRIBUTES) -> dict[st
     for name in attributes:
         way = draw(st.sampled_from(["usual"] * 12 + ["any", "any", "odd", "absent"]))
         if way == "usual":
-            message[name] = draw(of_kind(favourite(attributes, name)))
+            message[name] = draw(carried(favourite(attributes, name)))
         elif way != "absent":
             message[name] = draw(values() if way == "any" else oddities())
     return message

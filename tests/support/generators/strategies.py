@@ -9,7 +9,7 @@ import numpy as np
 import shapely
 from hypothesis import strategies as st
 
-from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.geometry import Circle, Point, Region, Relation, RelationSet
 from contrada.model import BeyondDistance, WithinDistance
 from contrada.model.reach import DistanceOperator
 from contrada.papers.spatial.drawn_regions import star_order
@@ -68,6 +68,11 @@ def points() -> st.SearchStrategy[Point]:
     """Points on the grid and in the middles between: often vertices, often on edges."""
     place = st.integers(0, 2 * GRID).map(lambda k: k / 2)
     return st.builds(Point, place, place)
+
+
+def circles() -> st.SearchStrategy[Circle]:
+    """Circles around places of the grid, which often touch edges and vertices; some are points."""
+    return st.builds(Circle, points(), st.sampled_from([0.0, 0.5, 1.0, 2.0, 2.5, 5.0, 2**0.5, 1e9]))
 
 
 def relations() -> st.SearchStrategy[Relation]:

@@ -22,8 +22,9 @@ from unicodedata import category, normalize
 import numpy as np
 import shapely
 
-from contrada.geometry import Point, Region, RelationSet, relate
+from contrada.geometry import Circle, Point, Region, RelationSet, relate
 from contrada.model.reach import DistanceOperator
+from oracles.circles import is_circle_within_circle, is_circle_within_distance, relation_of_circle
 from oracles.distance import is_within, square_of_distance
 
 Message: TypeAlias = Mapping[str, object]
@@ -82,6 +83,8 @@ def holds(constraint: Any, message: Message) -> bool | None:
         return value is None
     if asked == "is not null":
         return value is not None
+    if isinstance(value, Circle) and isinstance(asked, RelationSet | DistanceOperator):
+        return _circle_holds(asked, constraint.value, value)
     if isinstance(asked, RelationSet):
         return relate(value, constraint.value) in asked if isinstance(value, (Region, Point)) else None
     if isinstance(asked, DistanceOperator):
@@ -100,6 +103,16 @@ def _reach_holds(asked: DistanceOperator, given: Any, value: Any) -> bool:
     spots = [shapely.Point(xy) for xy in shapely.get_coordinates(shapes[0])]
     is_circle = isinstance(given, Point)
     is_whole = is_circle and all(is_within(square_of_distance(spot, shapes[1]), asked.number) for spot in spots)
+    return bool(asked.mask >> (0 if is_whole else 1 if is_near else 2) & 1)
+
+
+def _circle_holds(asked: RelationSet | DistanceOperator, given: Any, circle: Circle) -> bool:
+    """Whether a circle has a relation to a region or point, or an outcome of a distance constraint."""
+    shape = given.to_shapely()
+    if isinstance(asked, RelationSet):
+        return relation_of_circle(circle, shape) in asked
+    is_near = is_circle_within_distance(circle, shape, asked.number)
+    is_whole = isinstance(given, Point) and is_circle_within_circle(circle, given.x, given.y, asked.number)
     return bool(asked.mask >> (0 if is_whole else 1 if is_near else 2) & 1)
 
 
