@@ -15,7 +15,7 @@ from contrada.broker.clustering.unions import box_unions
 from contrada.broker.merging import Merger, spatial_constraint
 from contrada.covering.packing import filter_covers
 from effort import examples
-from generators.strategies import points, regions, relation_sets
+from generators.strategies import circles, points, regions, relation_sets
 from oracles.plain import predicate_holds
 
 FIRST_MERGED = 1_000_000
@@ -40,7 +40,7 @@ PREDICATES = st.one_of(
     st.just(ct.parse("x > 3")),
 )
 MESSAGES = st.fixed_dictionaries(
-    {"area": regions() | boxes | points()}, optional={"kind": st.sampled_from("ab"), "x": st.integers(0, 4)}
+    {"area": regions() | boxes | points() | circles()}, optional={"kind": st.sampled_from("ab"), "x": st.integers(0, 4)}
 )
 REMOVALS = st.tuples(st.sampled_from(["remove", "settle", "again"]), st.integers(0, 30))
 STEPS = st.lists(st.tuples(st.just("add"), PREDICATES) | REMOVALS, max_size=40)

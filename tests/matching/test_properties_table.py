@@ -15,7 +15,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 import contrada as ct
 from contrada.matching.store.tuning import Tuning
 from effort import examples
-from generators.strategies import points, regions, relation_sets
+from generators.strategies import circles, points, regions, relation_sets
 from oracles.plain import predicate_holds
 
 # Levels so small that updates pass through all of them.
@@ -27,8 +27,9 @@ values = st.one_of(regions(), points())
 constraints = st.builds(ct.Constraint, st.sampled_from("ab"), relation_sets(), values)
 filters = st.builds(ct.Filter, st.lists(constraints, min_size=1, max_size=3))
 predicates = st.builds(ct.Predicate, st.lists(filters, min_size=1, max_size=3))
-messages = st.dictionaries(st.sampled_from("abc"), st.one_of(values, st.just(7), st.just(None)), max_size=3)
-spatial = st.dictionaries(st.sampled_from("ab"), values, max_size=2)
+carried = st.one_of(values, circles())
+messages = st.dictionaries(st.sampled_from("abc"), st.one_of(carried, st.just(7), st.just(None)), max_size=3)
+spatial = st.dictionaries(st.sampled_from("ab"), carried, max_size=2)
 subscribers = st.integers(0, 3)
 batches = st.one_of(st.lists(kind(), min_size=1, max_size=5) for kind in (regions, points))
 KINDS = (pa.int64(), pa.int8(), pa.uint64(), pa.string(), pa.large_string())

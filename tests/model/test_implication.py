@@ -12,7 +12,7 @@ from contrada.model.implication import conflicts, covers
 from contrada.model.merging import folded, is_mergeable
 from effort import examples
 from generators import scalars
-from generators.strategies import points, regions
+from generators.strategies import circles, points, regions
 from oracles.plain import holds
 
 PAIRS = st.sampled_from(scalars.KINDS).flatmap(
@@ -25,7 +25,7 @@ def _constraints(kind):
 
 
 @settings(max_examples=examples(1500))
-@given(PAIRS, st.lists(scalars.values(), max_size=8), st.lists(st.one_of(regions(), points()), max_size=3))
+@given(PAIRS, st.lists(scalars.values(), max_size=8), st.lists(st.one_of(regions(), points(), circles()), max_size=4))
 def test_claims_hold_for_every_value(pair, values, shapes):
     first, second = pair
     operands = [item for one in pair for item in (one.value if type(one.value) is tuple else (one.value,))]

@@ -30,14 +30,16 @@ def constraints() -> list[ct.Constraint]:
 
 
 def messages() -> list[object]:
-    """Return points and boxes around the shapes, near and far."""
+    """Return points, boxes and circles around the shapes, near and far."""
     rng = np.random.default_rng(4)
     points = [ct.Point(*xy) for xy in rng.integers(-12, 16, (60, 2)).tolist()]
     boxes = [
         ct.Region.box(x, y, x + w, y + h)
         for x, y, w, h in np.column_stack([rng.integers(-12, 12, (60, 2)), rng.integers(1, 15, (60, 2))]).tolist()
     ]
-    return [*points, *boxes, ct.Point(0, 0), ct.Point(3, 4), ct.Region.box(0.9, 0.9, 1.1, 1.1)]
+    radii = rng.choice([0.0, 0.5, 1.0, 2.5, 5.0, 10.0], 120)
+    circles = [ct.Circle(xy, r) for xy, r in zip(rng.integers(-12, 16, (120, 2)).tolist(), radii, strict=True)]
+    return [*points, *boxes, *circles, ct.Point(0, 0), ct.Point(3, 4), ct.Region.box(0.9, 0.9, 1.1, 1.1)]
 
 
 def test_every_claim_of_covering_and_conflict_holds():
