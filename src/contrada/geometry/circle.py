@@ -33,7 +33,7 @@ _NUMBER = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
 _TEXT = re.compile(rf"\s*CIRCLE\s*\(\s*POINT\s*\({_NUMBER}\s{_NUMBER}\)\s*,{_NUMBER}\)\s*\Z", re.IGNORECASE | re.ASCII)
 
 
-@checks_methods("__init__", "from_text", "from_geojson", "from_wkb", "to_wkb")
+@checks_methods("__init__", "from_text", "from_geojson", "from_wkb", "to_shapely", "to_wkb")
 class Circle(Immutable):
     """The points at most `radius` from `center`, in the units of the coordinates. Immutable; equal circles are equal.
 

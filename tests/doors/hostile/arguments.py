@@ -30,6 +30,7 @@ SQUARE = [(0, 0), (4, 0), (4, 4), (0, 4)]
 WKB = ct.Region.box(0, 0, 4, 4).to_wkb()
 POINT_WKB = ct.Point(1, 2).to_wkb()
 WKT = "POLYGON((0 0, 4 0, 4 4, 0 0))"
+CIRCLE = ct.Circle((1, 2), 3)
 LINE = ct.Line([(0, 0), (4, 4)])
 POLYGON = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}
 BY_SUBSCRIBER = ("ForwardingTable.simplified", "SubscriberTable.match", "SubscriberTable.match_many")
@@ -72,6 +73,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "Line": lambda: ct.Line([(0, 0), (4, 4)]),
     "LineArray": lambda: ct.LineArray.from_lines([ct.Line([(0, 0), (k, k)]) for k in (1, 2, 3)]),
     "Point": lambda: ct.Point(1, 2),
+    "Circle": lambda: ct.Circle((1, 2), 3),
     "PointArray": lambda: ct.PointArray([[0, 0], [1, 1]]),
     "Constraint": lambda: ct.Constraint("a", "=", 1),
     "Filter": lambda: ct.Filter([ct.Constraint("a", "=", 1)]),
@@ -108,6 +110,8 @@ GOOD: dict[str, Any] = {
     "PointArray.from_shapely.values": [shapely.Point(1, 2)],
     "RegionArray.from_shapely.values": [shapely.box(0, 0, 1, 1)],
     "RegionArray.from_wkt.values": [WKT], "RegionArray.from_geojson.values": [POLYGON],
+    "center": (1, 2), "radius": 3.0, "quad_segs": 8, "Circle.from_wkb.data": CIRCLE.to_wkb(),
+    "Circle.from_text.text": CIRCLE.to_text(), "Circle.from_geojson.value": CIRCLE.to_geojson(),
     "parts": SQUARE, "lines": [ct.Line(SQUARE)],
     "Line.from_wkb.data": LINE.to_wkb(), "Line.from_wkt.text": LINE.to_wkt(),
     "Line.from_geojson.value": LINE.to_geojson(), "Line.from_shapely.geometry": LINE.to_shapely(),

@@ -98,6 +98,7 @@ PLAIN: tuple[Any, ...] = (
     Path("not there"), Path("."), np.float32(1.5), np.float16("nan"), np.int8(-5), np.bool_(True), np.str_("text"),
     np.bytes_(b"\xff"), np.datetime64("NaT"), np.datetime64(1 << 60, "as"),
     ct.Relation.OVERLAPS, ct.RelationSet.NONE, ct.Column("severity"), ct.Region.box(0, 0, 1, 1), ct.Point(0, 0),
+    ct.Circle((0, 0), 1),
     ct.Constraint("severity", ">=", 3), ct.Filter([ct.Constraint("severity", ">=", 3)]), ct.parse("a = 1 OR b = 2"),
     bytearray(b"rubbish"), [], [1, "a", None], [None], [[], [[]]], [[1, 2], [3], 4], {1, 2}, {}, {"a": 1, 5: None},
     {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}, {"type": "Polygon", "coordinates": None},

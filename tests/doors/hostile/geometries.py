@@ -114,6 +114,8 @@ def wkb_corpus() -> dict[str, Any]:
     return {
         "polygon": polygon,
         "multipolygon": shapely.to_wkb(MultiPolygon([Polygon(unit), Polygon(square(2, 3))])),
+        "circle": ct.Circle((1, 2), 3).to_wkb(),
+        "circle of NaN": ct.Circle((1, 2), 3).to_wkb()[:-8] + b"\0\0\0\0\0\0\xf8\x7f",
         "point": ct.Point(1, 2).to_wkb(),
         "big endian": struct.pack(">BIII", 0, 3, 1, 5) + b"".join(struct.pack(">dd", *at) for at in unit),
         **{f"with srid {srid}": wkb_head(0x20000003, srid) + polygon[5:] for srid in (0, 25832, 0xFFFFFFFF)},
@@ -189,6 +191,8 @@ def geojson_corpus() -> dict[str, Any]:
     return {
         "polygon": good,
         "multipolygon": json.dumps(geojson(MultiPolygon([Polygon(square(0, 1)), Polygon(square(2, 3))]))),
+        "circle": '{"type": "Circle", "coordinates": [1, 2], "radius": 3}',
+        "bad circle": '{"type": "Circle", "coordinates": [1, 2], "radius": [3]}',
         "point": '{"type": "Point", "coordinates": [1, 2]}',
         "feature": f'{{"type": "Feature", "geometry": {good}, "properties": {{"a": 1}}}}',
         "feature of a feature": f'{{"type": "Feature", "geometry": {{"type": "Feature", "geometry": {good}}}}}',
@@ -242,6 +246,9 @@ def geometry_doors() -> Iterator[Door]:
         ("Region.from_geojson, text", region.from_geojson, geojson_corpus, 2),
         ("Point.from_geojson", lambda text: point.from_geojson(_decoded(text)), geojson_corpus, 2),
         ("RegionArray.from_geojson", lambda text: regions([text, None]), geojson_corpus, 2),
+        ("Circle.from_wkb", ct.Circle.from_wkb, wkb_corpus, 1),
+        ("Circle.from_text", ct.Circle.from_text, wkt_corpus, 1),
+        ("Circle.from_geojson", lambda text: ct.Circle.from_geojson(_decoded(text)), geojson_corpus, 1),
         ("Line.from_wkb", lambda data: line.from_wkb(as_line(data)), wkb_corpus, 2),
         ("Line.from_wkt", lambda text: line.from_wkt(LINE_WORDS.sub("MULTILINESTRING", text)), wkt_corpus, 2),
         ("Line.from_geojson", lambda text: line.from_geojson(_decoded(as_line_json(text))), geojson_corpus, 2),

@@ -26,6 +26,9 @@ def use(value: Any) -> object:
         return [str(rejection) for rejection in value.rejected]
     if isinstance(value, ct.Point):
         return value.to_wkt(), value.to_wkb(), hash(value), ct.relate(value, value), repr(value)
+    if isinstance(value, ct.Circle):
+        assert ct.Circle.from_text(value.to_text()) == ct.Circle.from_wkb(value.to_wkb()) == value
+        return value.bounds, value.to_geojson(), hash(value), ct.relate(value, value.center), repr(value)
     if isinstance(value, ct.PointArray):
         return value.to_wkb(), ct.relate(value, value, threads=1), repr(value)
     if isinstance(value, ct.Constraint | ct.Filter | ct.Predicate):
