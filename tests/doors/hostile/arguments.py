@@ -85,7 +85,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
 }
 # Good values of parameters: of one entry point, or of all that have a parameter of this name.
 GOOD: dict[str, Any] = {
-    **dict.fromkeys(("wrap", "densify", "crs", "other", "progress", "threads", "to_crs", "buffer"), None),
+    **dict.fromkeys(("wrap", "densify", "crs", "other", "progress", "threads", "to_crs", "buffer", "unit"), None),
     **dict.fromkeys(("repair", "casei", "accenti", "withdraw", "replace", "extra", "srid"), False),
     **dict.fromkeys(("halo", "verify"), True),
     **dict.fromkeys(("holes", "times"), ()),
