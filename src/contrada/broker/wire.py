@@ -73,7 +73,7 @@ def _constraint(constraint: Constraint) -> list[Any]:
     if isinstance(operator, RelationSet | DistanceOperator) and isinstance(value, Region | Point):
         kind = REGION if isinstance(value, Region) else POINT
         crs = None if value.crs is None else str(value.crs)
-        distance = [operator.distance] if isinstance(operator, DistanceOperator) else []
+        distance = _distance(operator) if isinstance(operator, DistanceOperator) else []
         return [constraint.attribute, operator.mask, kind, value.to_wkb(), crs, *distance]
     if isinstance(operator, DistanceOperator):
         raise BrokerError(f"a constraint with a column: {constraint!s:.60}")
@@ -83,6 +83,11 @@ def _constraint(constraint: Constraint) -> list[Any]:
     if not all(_is_plain(item) for item in items):
         return [str(constraint)]
     return [constraint.attribute, operator, value, constraint.casei, constraint.accenti]
+
+
+def _distance(operator: DistanceOperator) -> list[Any]:
+    """Return a distance, and its unit if it has one."""
+    return [operator.distance] if operator.unit is None else [operator.distance, operator.unit]
 
 
 def _is_plain(value: Any) -> bool:
@@ -105,7 +110,8 @@ def _read_constraint(attribute: str, operator: Any = None, *rest: Any) -> Constr
         kind, data, crs, *distance = rest
         value = (Region if kind == REGION else Point).from_wkb(data, crs=crs)
         if distance:
-            return Constraint(attribute, read_reach(distance[0], operator), value)
+            reach, *unit = distance
+            return Constraint(attribute, read_reach(reach, operator, *unit), value)
         return Constraint(attribute, RelationSet.from_mask(operator), value)
     if len(rest) == 2:
         kind, dumped = rest

@@ -23,8 +23,7 @@ from contrada.geometry.column import KernelArrays
 from contrada.geometry.composition import covering_relations
 from contrada.geometry.relate import relate_arrays
 from contrada.geometry.validation import arrays_of_one
-from contrada.index.items import boxes_of
-from contrada.index.near import grown_boxes
+from contrada.matching.routing_boxes import box_of as reached_box
 from contrada.model import Constraint, Filter
 from contrada.model.forms import ACCENTI, CASEI
 from contrada.model.implication import are_compared, covers, each_covers
@@ -98,8 +97,7 @@ def near_box(item: Item) -> Box | None:
     """Return the box of what a distance constraint accepts; None for other items, and for what lies beyond."""
     if item[1] != OBJECT or not isinstance(item[2].operator, DistanceOperator) or not item[2].is_local:
         return None
-    boxes, distances = boxes_of(item[2].value._column), np.array([item[2].operator.number])
-    xmin, ymin, xmax, ymax = grown_boxes(boxes, distances)[0].tolist()
+    xmin, ymin, xmax, ymax = reached_box(item[2]).tolist()
     return xmin, ymin, xmax, ymax
 
 

@@ -12,7 +12,14 @@ from contrada.cql2.unsupported import ARITHMETIC, DISTANCES, FUNCTIONS, OGC, REL
 from contrada.errors import ContradaError
 from contrada.geometry import Point, Region, Relation, RelationSet
 from contrada.model import Column, Constraint
-from contrada.model.reach import CIRCLE_DISTANCE, CIRCLE_OUTCOMES, CIRCLE_RELATIONS, DistanceOperator, reach_of
+from contrada.model.reach import (
+    CIRCLE_DISTANCE,
+    CIRCLE_OUTCOMES,
+    CIRCLE_RELATIONS,
+    DistanceOperator,
+    reach_of,
+    unit_of,
+)
 from contrada.model.text import Like, fold, parse_like
 
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -193,7 +200,8 @@ def _attribute_and_geometry(node: Operation, first: Node, second: Node) -> tuple
 
 def _near(node: Operation) -> Constraint:
     """Return the constraint of within_distance and beyond_distance; the attribute or the geometry comes first."""
-    first, second, third = _arguments(node, 3)
+    has_unit = len(node.arguments) == 4
+    first, second, third, *units = _arguments(node, 4 if has_unit else 3)
     left, right, _ = _attribute_and_geometry(node, first, second)
     if isinstance(right.content, CircleLiteral):
         raise Fault(right.at, CIRCLE_DISTANCE)
@@ -201,12 +209,23 @@ def _near(node: Operation) -> Constraint:
     if distance.is_attribute or distance.folds:
         raise Fault(distance.at, f"{node.name.upper()} needs a distance, a number")
     mask = WITHIN_MASK if node.name == "within_distance" else BEYOND_BIT
-    return _made(node.at, left.content, _reach(distance.content, mask, distance.at), right.content)
+    unit = _unit(units[0]) if has_unit else None
+    return _made(node.at, left.content, _reach(distance.content, mask, distance.at, unit), right.content)
 
 
-def _reach(distance: Any, mask: int, at: Place) -> DistanceOperator:
+def _unit(node: Node) -> str | None:
+    """Return the unit of a distance, text in quotes."""
     try:
-        return reach_of(distance, mask)
+        if isinstance(node, Value) and isinstance(node.value, str):
+            return unit_of(node.value)
+    except ContradaError as error:
+        raise Fault(node.at, str(error)) from error
+    raise Fault(node.at, "unit: need 'm' (metres), or none for the units of the coordinates")
+
+
+def _reach(distance: Any, mask: int, at: Place, unit: str | None = None) -> DistanceOperator:
+    try:
+        return reach_of(distance, mask, unit)
     except ContradaError as error:
         raise Fault(at, str(error)) from error
 

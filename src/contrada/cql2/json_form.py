@@ -177,7 +177,8 @@ def _distance(name: dict[str, Any], operator: DistanceOperator, value: Any) -> d
         circle = {"op": "circle", "args": [geometry, asked]}
         return _negated(operator.mask != ENCLOSED_BIT, {"op": "s_within", "args": [name, circle]})
     word = "within_distance" if operator.is_within else "beyond_distance"
-    return {"op": word, "args": [name, geometry, asked]}
+    unit = [] if operator.unit is None else [operator.unit]
+    return {"op": word, "args": [name, geometry, asked, *unit]}
 
 
 def _negated(is_negated: bool, operation: dict[str, Any]) -> dict[str, Any]:

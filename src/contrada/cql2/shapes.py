@@ -12,6 +12,7 @@ from contrada.cql2.normal_form import predicate_of
 from contrada.cql2.scanner import NUMBER, QUOTED, STRING
 from contrada.cql2.syntax import Fault
 from contrada.errors import ContradaError
+from contrada.geometry.metres import METRES
 from contrada.model import Column, Constraint, Predicate
 from contrada.model.reach import DistanceOperator
 from contrada.model.values import EXACT_INTEGERS
@@ -28,6 +29,7 @@ _PIECE = re.compile(
 )
 _SIGN = re.compile(r"(?:[=<>(,]|\b(?:BETWEEN|AND))\s*+([+-])\Z", re.IGNORECASE)
 _DIGITS = frozenset("0123456789.")
+_UNIT = f"'{METRES}'"
 TEXT, NUMERIC, REGION, POINT = "text", "number", "region", "point"
 
 
@@ -88,6 +90,8 @@ class TextShapes:
         pieces = _PIECE.split(text)
         literals = pieces[1::2]
         plain = pieces[::2]
+        if _UNIT in literals:
+            plain, literals = _without_units(plain, literals)
         if '"' in text:
             plain, literals = _without_names(plain, literals)
         for k, piece in enumerate(plain[:-1]):
@@ -116,6 +120,18 @@ def _without_names(plain: list[str], literals: list[str]) -> tuple[list[str], li
     pieces, kept = [plain[0]], list[str]()
     for literal, piece in zip(literals, plain[1:], strict=True):
         if literal.startswith('"'):
+            pieces[-1] += literal + piece
+        else:
+            kept.append(literal)
+            pieces.append(piece)
+    return pieces, kept
+
+
+def _without_units(plain: list[str], literals: list[str]) -> tuple[list[str], list[str]]:
+    """Return pieces and literals with the units of distances among the pieces: they cannot be columns."""
+    pieces, kept = [plain[0]], list[str]()
+    for literal, piece in zip(literals, plain[1:], strict=True):
+        if literal == _UNIT and pieces[-1].rstrip().endswith(",") and piece.lstrip().startswith(")"):
             pieces[-1] += literal + piece
         else:
             kept.append(literal)
@@ -168,6 +184,6 @@ def _plain(constraint: Constraint) -> tuple[Any, ...]:
     values = constraint._items if isinstance(constraint.value, tuple) else (constraint.value,)
     operator: Any = str(constraint.operator)
     if isinstance(constraint.operator, DistanceOperator):
-        values, operator = (*values, constraint.operator.distance), constraint.operator.mask
+        values, operator = (*values, constraint.operator.distance), (constraint.operator.mask, constraint.operator.unit)
     others = tuple(Column if isinstance(value, Column) else value for value in values)
     return constraint.attribute, operator, constraint.casei, constraint.accenti, others

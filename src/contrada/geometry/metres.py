@@ -26,6 +26,7 @@ EARTH = 6_378_137.0, 6_356_752.0  # metres: the semi-axes of WGS 84
 SAME_EARTH = 1_000.0  # metres by which the semi-axes of ellipsoids of the Earth differ from these, at most
 MOST_METRES = 20_004_000.0  # more than the distance of any two points
 LARGEST_LONGITUDE, LARGEST_LATITUDE = 540.0, 90.0
+NO_PLACE = "distances in metres need latitudes of -90..90 and longitudes of -540..540"
 RELATIVE = 2e-7  # of distances that are shown with six digits
 _FIRST = frozen(np.zeros(1, np.int64))
 
@@ -77,10 +78,7 @@ def check_places(column: Many) -> None:
     bad = bad_places(column)
     if len(bad):
         where = f" in row {bad[0]}" if len(column) > 1 else ""
-        raise ArgumentError(
-            f"distances in metres need latitudes of -90..90 and longitudes of -540..540;{where} got "
-            f"{column[int(bad[0])].to_wkt():.60}"
-        )
+        raise ArgumentError(f"{NO_PLACE};{where} got {column[int(bad[0])].to_wkt():.60}")
 
 
 def are_within_metres(a: Many, b: Many, distances: NDArray[np.float64], rows: int, threads: int | None) -> Any:

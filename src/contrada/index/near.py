@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import frozen
 from contrada.geometry.circle import SpatialValue, SpatialValues
 from contrada.geometry.distance import message_arrays
-from contrada.geometry.relate import shape_arrays
+from contrada.geometry.relate import ShapeArrays, shape_arrays
 from contrada.index.hugepages import settled
 from contrada.index.items import boxes_of
 from contrada.index.packed import GATE_VIEW, MAX_STACK_NODES, NO_ROWS, reordered
 from contrada.kernels.match.tables import NEAR, NEAR_SCRATCH
+from contrada.kernels.runtime.layout import AddressLayout
 
 BOX_SLACK = 4e-15  # relative room for rounding when a box is grown by a distance
 SHAPE_PARTS = ("xy", "ring_offsets", "region_offsets", "bounds", "boxes", "chains")
@@ -36,6 +37,7 @@ class DistanceTree:
     """
 
     __slots__ = ("_local", "_shapes", "_table", "column", *TREE_PARTS)
+    layout: ClassVar[AddressLayout] = NEAR
 
     def __init__(
         self, column: RegionArray | PointArray, masks: NDArray[np.uint8], distances: NDArray[np.float64],
@@ -51,7 +53,7 @@ class DistanceTree:
         self.masks, self.distances = frozen(settled(masks)), frozen(settled(distances))
         self.rows = frozen(settled(rows.astype(np.int32, copy=False)))
         boxes = boxes_of(column)
-        self.grown = frozen(settled(grown_boxes(boxes, distances)))
+        self.grown = frozen(settled(self.grown_boxes(boxes, distances)))
         self.nodes, self.node_masks = nodes_over(self.grown, boxes, self.distances, self.masks)
         offsets = frozen(np.arange(len(rows) + 1, dtype=np.int32))
         for name, bit in (("enclosed", ENCLOSED_BIT), ("beyond", BEYOND_BIT)):
@@ -70,7 +72,7 @@ class DistanceTree:
     def table(self) -> NDArray[np.int64]:
         """The table of addresses by which kernels know this tree."""
         if self._table is None:
-            self._table = NEAR.addresses({**dict(zip(SHAPE_PARTS, self._shapes, strict=True)), **self.arrays()})
+            self._table = self.layout.addresses({**dict(zip(SHAPE_PARTS, self._shapes, strict=True)), **self.arrays()})
         return self._table
 
     def __len__(self) -> int:
@@ -87,7 +89,7 @@ class DistanceTree:
             scratch: NearScratch = self._local.scratch
         except AttributeError:
             self._local.scratch = scratch = NearScratch(len(self), 1)
-        kernels.match_near(*message_arrays(value._column), self.table, _FIRST, 0, scratch.table)
+        self._match(message_arrays(value._column), _FIRST, 0, scratch)
         count: int = scratch.ends.item(0)
         if count == 0:
             return NO_ROWS
@@ -104,12 +106,22 @@ class DistanceTree:
         shapes, order = message_arrays(column), frozen(order)
         start, counts, answers = 0, [np.empty(0, np.int64)], [out[:0]]
         while start < len(order):
-            done = kernels.match_near(*shapes, self.table, order, start, scratch.table)
+            done = self._match(shapes, order, start, scratch)
             counts.append(np.diff(ends[start:done], prepend=0))
             answer = out[: ends[done - 1]]
             answers.append(answer if done == len(order) else answer.copy())
             start = done
         return np.concatenate(counts), np.concatenate(answers)
+
+    @staticmethod
+    def grown_boxes(boxes: NDArray[np.float64], distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return boxes that surely hold every point within a distance of the given boxes."""
+        return grown_boxes(boxes, distances)
+
+    def _match(self, shapes: ShapeArrays, order: NDArray[np.int64], start: int, scratch: NearScratch) -> int:
+        """Match rows of a column of messages, with their radii; return how many of them were matched."""
+        done: int = kernels.match_near(*shapes, self.table, order, start, scratch.table)
+        return done
 
     def check(self) -> None:
         """Raise AssertionError if an invariant does not hold."""
@@ -118,7 +130,7 @@ class DistanceTree:
         assert ((self.distances >= 0) & (self.distances < np.inf)).all(), "a distance is negative or infinite"
         assert ((self.masks > 0) & (self.masks < 7)).all(), "a mask asks for nothing or for everything"
         boxes = boxes_of(self.column)
-        assert np.array_equal(self.grown, grown_boxes(boxes, self.distances)), "a grown box is wrong"
+        assert np.array_equal(self.grown, self.grown_boxes(boxes, self.distances)), "a grown box is wrong"
         nodes, masks = nodes_over(self.grown, boxes, self.distances, self.masks)
         assert np.array_equal(self.nodes, nodes), "a node differs from what is below it"
         assert np.array_equal(self.node_masks, masks), "the mask of a node differs from those below it"

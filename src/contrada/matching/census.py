@@ -20,6 +20,7 @@ from contrada.codes import PRESENT, TEXT
 from contrada.formats.tables.rows import attributes_of
 from contrada.geometry import Circle, Point, Region
 from contrada.geometry.arrow.mixed import is_spatial
+from contrada.matching.metre_constraints import shape_kind
 from contrada.model.values import KIND_NAMES
 
 SPATIAL = "region or point"
@@ -51,7 +52,7 @@ def kinds_by_attribute(
     for attribute, form in slots:
         found[attribute].add(ANYTHING if form == PRESENT else "text" if form >= TEXT else KIND_NAMES[form])
     for attribute, kind in spatial:
-        found[attribute].add(SPATIAL if kind in ("region", "point", "near region", "near point") else ANYTHING)
+        found[attribute].add(SPATIAL if shape_kind(kind) in ("region", "point") else ANYTHING)
     for attribute in others:
         if attribute not in found:
             found[attribute].add(ANYTHING)

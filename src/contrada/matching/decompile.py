@@ -18,6 +18,7 @@ from contrada.index.scalar_packing import raw_of
 from contrada.index.scalars import ScalarIndex
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder
+from contrada.matching.metre_constraints import unit_of
 from contrada.matching.near_constraints import NearConstraints, NearResidual
 from contrada.matching.residual import Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
@@ -123,7 +124,7 @@ def _order(constraint: Constraint) -> tuple[str, bool, str]:
         return constraint.attribute, False, repr(constraint._test)
     if isinstance(constraint.operator, str):
         return constraint.attribute, True, f"{constraint.operator} {constraint.value}"
-    further = constraint.operator.distance if isinstance(constraint.operator, DistanceOperator) else ""
+    further = repr(constraint.operator) if isinstance(constraint.operator, DistanceOperator) else ""
     return constraint.attribute, True, f"{constraint.operator.mask:03} {constraint.value.to_wkb().hex()} {further}"
 
 
@@ -145,7 +146,7 @@ def _operator(part: Spatial | PackedTree | DistanceTree | Residual, entry: int) 
     """Return the operator of a constraint on a region or point."""
     mask = int(part.masks[entry])
     if isinstance(part, NearConstraints | DistanceTree | NearResidual):
-        return reach_of(float(part.distances[entry]), mask)
+        return reach_of(float(part.distances[entry]), mask, unit_of(part))
     return RelationSet.from_mask(mask)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from contrada.geometry import Circle, Point, Region, Relation
 from contrada.geometry.distance import rough_distance
+from contrada.geometry.metres import rough_metres
 from contrada.matching.names import Name
 from contrada.model import Constraint, Predicate
 from contrada.model.evaluate import asked_kind, relation_to, truth
@@ -47,7 +48,14 @@ class ConstraintExplained(NamedTuple):
         constraint, value = self.constraint, self.value
         if not isinstance(constraint.operator, DistanceOperator) or not isinstance(value, Region | Point | Circle):
             return None
+        if constraint.operator.unit is not None:
+            return None if isinstance(value, Circle) else rough_metres(value, constraint.value)
         return rough_distance(value, constraint.value)
+
+    @property
+    def _unit(self) -> str:
+        operator = self.constraint.operator
+        return f" {operator.unit}" if isinstance(operator, DistanceOperator) and operator.unit else ""
 
     @property
     def reason(self) -> str:
@@ -58,7 +66,7 @@ class ConstraintExplained(NamedTuple):
         if self.relation is not None:
             return f"{name} {RELATION_PHRASES.get(self.relation, str(self.relation))} it"
         if self.distance is not None:
-            return f"{name} is {self.distance:.12g} away from it"
+            return f"{name} is {self.distance:.12g}{self._unit} away from it"
         text = f"{name} is {shown_value(self.value, VALUE_WIDTH)}"
         return text if self.truth is not None else f"{text}, not {_kind_asked(self.constraint)}"
 
@@ -206,7 +214,9 @@ def _any(truths: list[bool | None]) -> bool | None:
 def _kind_asked(constraint: Constraint) -> str:
     kind = asked_kind(constraint)
     if kind is None:
-        return "a region or point"
+        operator = constraint.operator
+        in_metres = isinstance(operator, DistanceOperator) and operator.unit is not None
+        return "a region or point of longitude and latitude" if in_metres else "a region or point"
     return KIND_NAMES[kind] if kind == TEXT else f"a {KIND_NAMES[kind]}"
 
 

@@ -33,7 +33,7 @@ class NearConstraints(NamedTuple):
         return self if kept.all() else self._at(np.flatnonzero(kept))
 
     def _at(self, rows: NDArray[np.int64]) -> NearConstraints:
-        return NearConstraints(self.filters[rows], self.masks[rows], reordered(self.column, rows), self.distances[rows])
+        return type(self)(self.filters[rows], self.masks[rows], reordered(self.column, rows), self.distances[rows])
 
     def joined(self, others: Sequence[NearConstraints]) -> NearConstraints:
         """Return these constraints followed by `others`."""
@@ -41,7 +41,7 @@ class NearConstraints(NamedTuple):
             return self
         parts = [self, *others]
         filters, masks, columns, distances = zip(*parts, strict=True)
-        return NearConstraints(
+        return type(self)(
             np.concatenate(filters), np.concatenate(masks), joined(list(columns)), np.concatenate(distances)
         )
 
@@ -53,12 +53,20 @@ class NearConstraints(NamedTuple):
         """Return the constraints in a form that tests given filters."""
         part = self._at(np.argsort(self.filters, kind="stable"))
         offsets = offsets_of(np.bincount(part.filters - part.filters[0]))
-        return NearResidual(part, settled(offsets.astype(np.int32)))
+        return part.residual(settled(offsets.astype(np.int32)))
+
+    def residual(self, offsets: NDArray[np.int32]) -> NearResidual:
+        """Return the form that tests given filters; the constraints are sorted by filter."""
+        return NearResidual(self, offsets)
 
     def share(self, size: tuple[float, float] | None) -> NDArray[np.float64]:
         """Estimate per constraint the share of messages, with boxes of size `size`, that meet its grown box."""
         share = share_of_boxes(grown_boxes(boxes_of(self.column), self.distances), size)
         return np.asarray(np.where(self.masks & BEYOND_BIT, 1.0, share))
+
+    def plane_boxes(self) -> NDArray[np.float64]:
+        """Return boxes in the plane that surely hold all within reach."""
+        return grown_boxes(boxes_of(self.column), self.distances)
 
 
 class NearResidual(Residual):

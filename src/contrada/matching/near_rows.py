@@ -23,6 +23,7 @@ from contrada.formats.templates import pattern_columns
 from contrada.geometry import Circle, Point, Region
 from contrada.geometry.arrow.mixed import ValueRows, mixed_on_globe
 from contrada.geometry.globe import Globe
+from contrada.geometry.metres import NO_PLACE, bad_places, check_degrees, strips_grown_by_metres
 from contrada.halving import in_halves
 from contrada.index.items import boxes_of
 from contrada.index.near import grown_boxes
@@ -192,6 +193,8 @@ def sift_rows(
     for column in (one.value for part in template for one in part if one.is_local):
         if isinstance(column, Column) and column.name not in read:
             raise FilterError(f"column {column.name!r} has no regions or points")
+    for name, place in _far_places(template, read):
+        reasons.setdefault(place, f"column {name!r}: {NO_PLACE}")
     good = rows_without(rows.num_rows, reasons)
     has_long = False
     nearby = [one.operator for part in template for one in part if isinstance(one.operator, DistanceOperator)]
@@ -218,6 +221,17 @@ def sift_rows(
             boxes[f"distance {operator.distance.name}"] = own
     near = _near_rows(good, template, messages, boxes)
     return SiftedRows(reasons, good, near, kinds, has_long, read)
+
+
+def _far_places(template: Predicate, read: Mapping[str, list[ValueRows]]) -> Iterator[tuple[str, int]]:
+    """Yield the columns and rows of shapes that have no distance in metres; raise CrsError for a wrong CRS."""
+    for constraint in (one for part in template for one in part):
+        operator, value = constraint.operator, constraint.value
+        if isinstance(operator, DistanceOperator) and operator.unit is not None and isinstance(value, Column):
+            for part in read.get(value.name, ()):
+                check_degrees(part.column.crs)
+                for row in part.rows[bad_places(part.column)].tolist():
+                    yield value.name, row
 
 
 def _near_rows(
@@ -273,4 +287,5 @@ def _boxes(constraint: Constraint, columns: Mapping[str, NDArray[np.float64]]) -
         return boxes
     distance = operator.distance
     by = columns[f"distance {distance.name}"] if isinstance(distance, Column) else np.full(1, distance)
-    return grown_boxes(*(np.broadcast_to(part, (max(len(boxes), len(by)), *part.shape[1:])) for part in (boxes, by)))
+    grown = grown_boxes if operator.unit is None else strips_grown_by_metres
+    return grown(*(np.broadcast_to(part, (max(len(boxes), len(by)), *part.shape[1:])) for part in (boxes, by)))

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from contrada.codes import BEYOND_BIT, DISJOINT_BIT
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.globe import Globe
+from contrada.geometry.metres import strips_grown_by_metres
 from contrada.index.items import boxes_of
 from contrada.index.near import grown_boxes
+from contrada.matching.metre_constraints import crs_in_metres
 from contrada.matching.near_constraints import NearConstraints
 from contrada.matching.residual import Constraints
 from contrada.matching.template import bind_template
@@ -69,8 +71,10 @@ def _head(part: Filter) -> tuple[str, tuple[float, ...]] | None:
 def box_of(constraint: Constraint) -> NDArray[np.float64]:
     """Return the box that a message must meet to satisfy a local constraint: grown by the distance if it has one."""
     box = boxes_of(constraint.value._column)
-    if isinstance(constraint.operator, DistanceOperator):
-        box = grown_boxes(box, np.array([constraint.operator.number]))
+    operator = constraint.operator
+    if isinstance(operator, DistanceOperator):
+        grown = grown_boxes if operator.unit is None else strips_grown_by_metres
+        box = grown(box, np.array([operator.number]))
     return np.asarray(box[0])
 
 
@@ -82,8 +86,7 @@ def is_local_part(part: Constraints | NearConstraints) -> bool:
 
 def boxes_of_part(part: Constraints | NearConstraints) -> NDArray[np.float64]:
     """Return the boxes that messages must meet to satisfy local constraints."""
-    boxes = boxes_of(part.column)
-    return grown_boxes(boxes, part.distances) if isinstance(part, NearConstraints) else boxes
+    return part.plane_boxes() if isinstance(part, NearConstraints) else boxes_of(part.column)
 
 
 def _size(box: tuple[float, ...]) -> tuple[float, float]:
@@ -105,8 +108,8 @@ def bound_heads(
     attributes, boxes = np.full(shape, -1, np.int32), np.full((*shape, 4), np.nan)
     crs: dict[str, Crs | None] = {}
     for k, parts in enumerate(bound.spatial):
-        for (attribute, _), part in parts:
-            crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
+        for (attribute, kind), part in parts:
+            crs[attribute] = crs_in_metres(attribute, kind, common_crs(crs.get(attribute), part.column.crs))
         local = [(slot[0], part) for slot, part in parts if bound.rows and is_local_part(part)]
         if local:
             own = np.stack([boxes_of_part(part) for _, part in local])

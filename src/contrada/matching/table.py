@@ -23,6 +23,7 @@ from contrada.matching.answer import Matches
 from contrada.matching.decompile import predicate_of
 from contrada.matching.explain import Explanation, explain
 from contrada.matching.matching_table import MatchingTable, is_chosen, shown_choice
+from contrada.matching.metre_constraints import crs_in_metres
 from contrada.matching.names import Name, Names, check_name, names_in
 from contrada.matching.sources import Sources
 from contrada.matching.store import storage
@@ -120,8 +121,8 @@ class ForwardingTable(MatchingTable):
         with self._store.lock:
             keys, subscribers = bound.names(self._free_key())
             crs = dict(self._crs)
-            for (attribute, _), part in chain.from_iterable(bound.spatial):
-                crs[attribute] = common_crs(crs.get(attribute), part.column.crs)
+            for (attribute, kind), part in chain.from_iterable(bound.spatial):
+                crs[attribute] = crs_in_metres(attribute, kind, common_crs(crs.get(attribute), part.column.crs))
             self._refuse_used(keys)
             self._store.encoder.check(bound.long)
             self._crs.update(crs)
@@ -377,7 +378,8 @@ class ForwardingTable(MatchingTable):
                     if constraint.kind is not None:
                         crs.setdefault(name, self._crs.get(name))  # batches read only columns listed in _crs
                     continue
-                crs[name] = common_crs(crs.get(name, self._crs.get(name)), constraint.value.crs)
+                known = common_crs(crs.get(name, self._crs.get(name)), constraint.value.crs)
+                crs[name] = crs_in_metres(name, str(constraint.kind), known)
         return crs
 
     def _free_key(self) -> int:

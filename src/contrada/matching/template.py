@@ -18,10 +18,11 @@ from contrada.geometry.arrow.mixed import ValueRows, is_vertex
 from contrada.geometry.faults import FaultCode, first_error
 from contrada.geometry.globe import Globe
 from contrada.geometry.globe_reading import column_on_globe
+from contrada.geometry.metres import NO_PLACE, bad_places, check_degrees
 from contrada.index.packed import reordered
 from contrada.index.raw import RawRecords
 from contrada.matching.encoding import MessageEncoder
-from contrada.matching.near_constraints import NearConstraints
+from contrada.matching.metre_constraints import constraints_in, near_kind
 from contrada.matching.residual import Constraints
 from contrada.matching.store.level import Added, Slot, Spatial
 from contrada.matching.template_scalars import bind_scalar, whole_column
@@ -153,11 +154,22 @@ def _bind_spatial(
         kind = "point" if isinstance(column, PointArray) else "region"
         if isinstance(operator, DistanceOperator):
             distances = distances_of(operator, table)
-            near = NearConstraints(numbers, masks, column, distances)
-            bound.append(((constraint.attribute, f"near {kind}"), near))
+            if operator.unit is not None:
+                _check_in_metres(constraint, column)
+            near = constraints_in(operator.unit, numbers, masks, column, distances)
+            bound.append(((constraint.attribute, near_kind(operator.unit, kind)), near))
         else:
             bound.append(((constraint.attribute, kind), Constraints(numbers, masks, column)))
     return bound
+
+
+def _check_in_metres(constraint: Constraint, column: RegionArray | PointArray) -> None:
+    """Raise an error that names the row if a geometry has no distance in metres."""
+    check_degrees(column.crs)
+    bad = bad_places(column)
+    if len(bad):
+        name = f"column {constraint.value.name!r}, " if isinstance(constraint.value, Column) else ""
+        raise RegionError(f"{name}row {bad[0]}: {NO_PLACE}", row=int(bad[0]))
 
 
 def distances_of(operator: DistanceOperator, table: Any) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from contrada.errors import FilterError, LimitError
 from contrada.forking import cached_property
 from contrada.geometry import Circle, Point, Region, Relation, RelationSet
 from contrada.geometry.immutable import Immutable
+from contrada.geometry.metres import check_degrees, check_places
 from contrada.geometry.reading import one_geometry_of
 from contrada.limits import check_limit
 from contrada.model import operators
@@ -93,7 +94,8 @@ class Constraint(Immutable):
         if isinstance(self.operator, RelationSet):
             return "point" if isinstance(self.value, Point) else "region"
         if isinstance(self.operator, DistanceOperator):
-            return "near point" if isinstance(self.value, Point) else "near region"
+            group = "near" if self.operator.unit is None else "metres"
+            return f"{group} point" if isinstance(self.value, Point) else f"{group} region"
         own = type_taking(self.operator, self.value)
         return None if own is None or self.casei or self.accenti else own.name
 
@@ -170,8 +172,9 @@ class Constraint(Immutable):
         if not self.columns:
             return self
         items = tuple(values[item.name] if isinstance(item, Column) else item for item in self._items)
-        if isinstance(self.operator, DistanceOperator) and isinstance(self.operator.distance, Column):
-            return self._asking(reach_of(values[self.operator.distance.name], self.operator.mask), items[0])
+        operator = self.operator
+        if isinstance(operator, DistanceOperator) and isinstance(operator.distance, Column):
+            return self._asking(reach_of(values[operator.distance.name], operator.mask, operator.unit), items[0])
         return self._asking(self.operator, items if type(self.value) is tuple else items[0])
 
     def __eq__(self, other: object) -> bool:
@@ -231,6 +234,9 @@ def _checked(
         if isinstance(operator, DistanceOperator):
             if operator.mask & WITHIN_MASK in (WHOLE, WITHIN_MASK ^ WHOLE) and not isinstance(value, Point):
                 raise FilterError("only a circle, of a point and a distance, can hold the whole of a value")
+            if operator.unit is not None and not isinstance(value, Column):
+                check_degrees(value.crs)
+                check_places(value._column)
             return operator, value
         return RelationSet(operator), value
     if not isinstance(operator, str):

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from contrada.codes import ENCLOSED_BIT, WITHIN_MASK
+from contrada.codes import ELSEWHERE, ENCLOSED_BIT, WITHIN_MASK
 from contrada.geometry import Circle, Point, Region, Relation, RelationSet, relate
+from contrada.geometry.circle import CircleArray
 from contrada.geometry.crs import common_crs
 from contrada.geometry.distance import near_outcomes
+from contrada.geometry.metres import metre_outcomes
 from contrada.geometry.relate import ALL_ROWS
 from contrada.model.constraint import Constraint
 from contrada.model.operators import NULLS, PAIRS, SETS, TEXTUAL, is_negation
@@ -64,6 +66,8 @@ def relation_to(constraint: Constraint, value: Any) -> Relation | None:
 def outcome_of(constraint: Constraint, value: Any) -> int | None:
     """Return whether a value is enclosed, reached or beyond, as a code; None if it is no region, point or circle.
 
+    Distances in metres are not known either of circles, and of values outside longitudes and latitudes.
+
     >>> from contrada.model import WithinDistance
     >>> outcome_of(Constraint("at", WithinDistance(2), Point(0, 0)), Region.box(0, 0, 1, 1))
     0
@@ -75,6 +79,11 @@ def outcome_of(constraint: Constraint, value: Any) -> int | None:
     first, second = value._column, constraint.value._column
     common_crs(first.crs, second.crs)
     distances = np.array([operator.number])
+    if operator.unit is not None:
+        if isinstance(first, CircleArray):
+            return None
+        found = int(metre_outcomes(first, second, ALL_ROWS, np.zeros(1, np.int64), distances)[0])
+        return None if found == ELSEWHERE else found
     return int(near_outcomes(first, second, ALL_ROWS, np.zeros(1, np.int64), distances, asked)[0])
 
 

@@ -7,7 +7,8 @@ not satisfy. True is always right; False may mean "not known", but only in these
 - numbers, times, booleans, and text compared as a whole or by prefix: complete, except that numbers of more than 103
   bits are only known to equal themselves, and that times have nanosecond resolution is not used;
 - suffixes, contains and LIKE: see `text_covers`; text of different foldings only if one names its values;
-- distances: one geometry; a region within another; circles, by their centres and radii; not against relations;
+- distances: one geometry; a region within another; circles, by their centres and radii; not against relations, nor
+  in metres against the units of coordinates;
 - registered types: equal constraints only.
 """
 
@@ -23,6 +24,7 @@ from contrada.errors import CrsError
 from contrada.geometry import Point, Region, RelationSet, compose, relate
 from contrada.geometry.crs import common_crs
 from contrada.geometry.distance import near_outcomes
+from contrada.geometry.metres import within_metres
 from contrada.geometry.relate import ALL_ROWS
 from contrada.model.constraint import Constraint
 from contrada.model.evaluate import truth
@@ -32,6 +34,7 @@ from contrada.model.reach import WHOLE, DistanceOperator
 from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, like_of, tokens_match, tokens_of
 
 T = TypeVar("T")
+ROOM_METRES = 0.01  # more than the error of several distances in metres
 MAX_COMPARED_PAIRS = 4096  # pairs of constraints of two filters that are compared; beyond, only equal constraints count
 
 
@@ -137,7 +140,7 @@ def reach_covers(first: Constraint, second: Constraint) -> bool:
     one, other = first.operator, second.operator
     if not isinstance(one, DistanceOperator) or not isinstance(other, DistanceOperator):
         return False
-    if first.columns or second.columns or one.is_within != other.is_within:
+    if first.columns or second.columns or one.is_within != other.is_within or one.unit != other.unit:
         return False
     if not one.is_within:  # the negations the other way round
         return reach_covers(second.negated, first.negated)
@@ -146,11 +149,27 @@ def reach_covers(first: Constraint, second: Constraint) -> bool:
     try:
         if first.value == second.value:
             return one.number >= other.number and first.value.crs == second.value.crs
+        if one.unit is not None:
+            return _metres_cover(first, second)
         if isinstance(first.value, Point):  # it encloses what is near the other's value
             return bool(_outcome(second.value, other.number, first.value, one.number, ENCLOSED_BIT) == ENCLOSED)
         return one.number >= other.number and relate(second.value, first.value) in RelationSet.S_WITHIN
     except CrsError:
         return False
+
+
+def _metres_cover(first: Constraint, second: Constraint) -> bool:
+    """Return True if all within a distance in metres of one value is within that of another; with room for rounding."""
+    one, other = first.operator, second.operator
+    assert isinstance(one, DistanceOperator)
+    assert isinstance(other, DistanceOperator)
+    common_crs(first.value.crs, second.value.crs)
+    spare = one.number - other.number - ROOM_METRES
+    if spare < 0:
+        return False
+    if isinstance(first.value, Point):  # the way to its value leads over the other's
+        return isinstance(second.value, Point) and within_metres(second.value, first.value, spare)
+    return bool(relate(second.value, first.value) in RelationSet.S_WITHIN)
 
 
 def _reaches_conflict(first: Constraint, second: Constraint) -> bool:
@@ -161,6 +180,7 @@ def _reaches_conflict(first: Constraint, second: Constraint) -> bool:
         or not isinstance(other, DistanceOperator)
         or first.columns
         or second.columns
+        or one.unit != other.unit
     ):
         return False
     if one.is_within != other.is_within:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from contrada.arguments import checks_methods
 from contrada.codes import BEYOND_BIT, ENCLOSED_BIT, WITHIN_MASK
-from contrada.errors import FilterError
+from contrada.errors import ArgumentError, FilterError
 from contrada.geometry import RelationSet
 from contrada.geometry.immutable import Immutable
+from contrada.geometry.metres import METRES, checked_unit
 from contrada.model.operators import Column, printed_value
 
 ALL_OUTCOMES = WITHIN_MASK | BEYOND_BIT
@@ -30,16 +31,18 @@ class DistanceOperator(Immutable):
     """Set of outcomes of a value and a distance from a region or point, as a mask of the bits in codes.py.
 
     `WithinDistance` and `BeyondDistance` are the two that users write. Distances are finite and at least 0, in the
-    units of the coordinates.
+    units of the coordinates or, with the unit "m", in metres on longitude and latitude.
     """
 
-    __slots__ = ("distance", "mask")
+    __slots__ = ("distance", "mask", "unit")
     distance: float | Column
     mask: int
+    unit: str | None
 
-    def __init__(self, distance: Any, mask: int) -> None:
+    def __init__(self, distance: Any, mask: int, unit: Any = None) -> None:
         object.__setattr__(self, "distance", checked_distance(distance))
         object.__setattr__(self, "mask", mask)
+        object.__setattr__(self, "unit", unit_of(unit))
 
     @property
     def number(self) -> float:
@@ -53,41 +56,51 @@ class DistanceOperator(Immutable):
         return not self.mask & BEYOND_BIT
 
     def __invert__(self) -> DistanceOperator:
-        return reach_of(self.distance, ALL_OUTCOMES ^ self.mask)
+        return reach_of(self.distance, ALL_OUTCOMES ^ self.mask, self.unit)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DistanceOperator) and (self.mask, self.distance) == (other.mask, other.distance)
+        return isinstance(other, DistanceOperator) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.mask, self.distance))
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self.mask, self.distance, self.unit
 
     def __reduce__(self) -> tuple[object, tuple[Any, ...]]:
-        return reach_of, (self.distance, self.mask)
+        return reach_of, (self.distance, self.mask, self.unit)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.distance!r})"
+        unit = "" if self.unit is None else f", {self.unit!r}"
+        return f"{type(self).__name__}({self.distance!r}{unit})"
 
 
 @checks_methods("__init__")
 class WithinDistance(DistanceOperator):
     """Operator: the value has a point at most `distance` away from the constraint's region or point; exact.
 
+    With the unit "m", the distance is in metres, and coordinates are longitude and latitude.
+
     >>> from contrada import Constraint, Point
     >>> print(Constraint("area", WithinDistance(500), Point(1, 2)))
     within_distance(area, POINT (1 2), 500)
+    >>> print(Constraint("area", WithinDistance(500, "m"), Point(1, 2)))
+    within_distance(area, POINT (1 2), 500, 'm')
     >>> ~WithinDistance(500)
     BeyondDistance(500.0)
     """
 
     __slots__ = ()
 
-    def __init__(self, distance: float | Column) -> None:
-        super().__init__(distance, WITHIN_MASK)
+    def __init__(self, distance: float | Column, unit: Literal["m"] | None = None) -> None:
+        super().__init__(distance, WITHIN_MASK, unit)
 
 
 @checks_methods("__init__")
 class BeyondDistance(DistanceOperator):
     """Operator: every point of the value is more than `distance` away from the constraint's region or point; exact.
+
+    With the unit "m", the distance is in metres, and coordinates are longitude and latitude.
 
     >>> from contrada import Constraint, Point
     >>> print(Constraint("area", BeyondDistance(500), Point(1, 2)))
@@ -96,22 +109,36 @@ class BeyondDistance(DistanceOperator):
 
     __slots__ = ()
 
-    def __init__(self, distance: float | Column) -> None:
-        super().__init__(distance, BEYOND_BIT)
+    def __init__(self, distance: float | Column, unit: Literal["m"] | None = None) -> None:
+        super().__init__(distance, BEYOND_BIT, unit)
 
 
-def reach_of(distance: Any, mask: int) -> DistanceOperator:
+def reach_of(distance: Any, mask: int, unit: Any = None) -> DistanceOperator:
     """Return the operator with these outcomes, of the class that users write if there is one."""
     if mask == WITHIN_MASK:
-        return WithinDistance(distance)
-    return BeyondDistance(distance) if mask == BEYOND_BIT else DistanceOperator(distance, mask)
+        return WithinDistance(distance, unit)
+    if mask == BEYOND_BIT:
+        return BeyondDistance(distance, unit)
+    if unit is not None:
+        raise FilterError(
+            "circles are in the units of the coordinates; write within_distance(area, POINT(1 2), 5, 'm')"
+        )
+    return DistanceOperator(distance, mask)
 
 
-def read_reach(distance: Any, mask: Any) -> DistanceOperator:
+def unit_of(unit: Any) -> str | None:
+    """Return the unit of a distance, checked; raise FilterError for one that is not known."""
+    try:
+        return checked_unit(unit)
+    except ArgumentError as error:
+        raise FilterError(str(error)) from error
+
+
+def read_reach(distance: Any, mask: Any, unit: Any = None) -> DistanceOperator:
     """Return the operator of parts that came from outside; raise FilterError unless they are those of an operator."""
     if type(mask) is not int or not 0 < mask < ALL_OUTCOMES or isinstance(distance, Column):
         raise FilterError(f"a distance constraint with the outcomes {mask!r:.60}")
-    return reach_of(distance, mask)
+    return reach_of(distance, mask, unit)
 
 
 def checked_distance(distance: Any) -> float | Column:
@@ -146,4 +173,5 @@ def printed_reach(name: str, operator: DistanceOperator, value: Any) -> str:
         circle = f"CIRCLE({value if isinstance(value, Column) else value.to_wkt()}, {shown})"
         return f"{'' if operator.mask == WHOLE else 'NOT '}S_WITHIN({name}, {circle})"
     word = "within_distance" if operator.is_within else "beyond_distance"
-    return f"{word}({name}, {value if isinstance(value, Column) else value.to_wkt()}, {shown})"
+    unit = "" if operator.unit is None else f", '{METRES}'"
+    return f"{word}({name}, {value if isinstance(value, Column) else value.to_wkt()}, {shown}{unit})"

@@ -69,7 +69,18 @@ class ValueType:
 
 
 _TYPES: dict[str, ValueType] = {}
-BUILT_IN_TYPES = ("region", "point", "near region", "near point", "number", "timestamp", "boolean", "text")
+BUILT_IN_TYPES = (
+    "region",
+    "point",
+    "near region",
+    "near point",
+    "metres region",
+    "metres point",
+    "number",
+    "timestamp",
+    "boolean",
+    "text",
+)
 
 
 def register_type(added: ValueType) -> None:

@@ -41,7 +41,7 @@ class ScalarHeads:
                 else:
                     self._spatial.setdefault(pool.attribute(term), set()).add(number)
         self._at: dict[str, list[int]] = {}
-        self._near: dict[tuple[str, object], list[int]] = {}  # distance constraints by attribute and geometry
+        self._near: dict[tuple[str, str | None, object], list[int]] = {}  # by attribute, unit and geometry
         self._by_value: dict[tuple[object, ...], list[int]] = {}
         self._ranges: dict[tuple[str, int], list[tuple[Cut, Cut, int]]] = {}
         for number in self._filters_of:
@@ -52,7 +52,8 @@ class ScalarHeads:
     def _add(self, number: int, constraint: Constraint) -> None:
         self._at.setdefault(constraint.attribute, []).append(number)
         if isinstance(constraint.operator, DistanceOperator):
-            self._near.setdefault((constraint.attribute, constraint.value), []).append(number)
+            key = constraint.attribute, constraint.operator.unit, constraint.value
+            self._near.setdefault(key, []).append(number)
         if constraint.kind is not None or constraint.operator in ("is null", "is not null"):
             return
         test = constraint._test
@@ -75,7 +76,7 @@ class ScalarHeads:
     def _under(self, number: int, constraint: Constraint) -> Iterable[int]:
         """Return the constraints that `constraint` may cover."""
         if isinstance(constraint.operator, DistanceOperator):
-            return self._near[constraint.attribute, constraint.value]
+            return self._near[constraint.attribute, constraint.operator.unit, constraint.value]
         if constraint.kind is not None or constraint.operator == "is null":
             return [number]
         rank = rank_of(constraint)

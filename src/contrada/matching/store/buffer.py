@@ -11,12 +11,13 @@ from contrada.codes import MAX_SCANNED_VERTICES
 from contrada.geometry import Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, compact, frozen
 from contrada.index.items import Items, items_of
+from contrada.index.metres import MetricTree
 from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, flat_tree
 from contrada.index.raw import GrowingArray, RawBuffer, with_room
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder
-from contrada.matching.near_constraints import NearConstraints, NearResidual
+from contrada.matching.metre_constraints import constraints_in, shape_kind
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
 from contrada.matching.store.level import EMPTY, Level, Slot
@@ -24,6 +25,8 @@ from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.model import Constraint, Predicate
 from contrada.model.reach import DistanceOperator
 from contrada.model.types import Asked
+
+METRES_PER_DEGREE = 111_000.0  # of latitude, to compare the sizes of boxes
 
 
 class Buffer:
@@ -74,7 +77,7 @@ class Buffer:
         assert constraint.kind is not None
         slot = (constraint.attribute, constraint.kind)
         if slot not in slots:
-            made = {"region": GrowingRegions, "point": GrowingPoints}.get(constraint.kind.removeprefix("near "))
+            made = {"region": GrowingRegions, "point": GrowingPoints}.get(shape_kind(constraint.kind))
             slots[slot] = GrowingCustom(constraint.kind) if made is None else made(self._tuning)
         slots[slot].append(number, constraint)
         return slot
@@ -90,7 +93,9 @@ def _breadth(constraint: Constraint) -> tuple[bool, float]:
     """Return a sort key that estimates how many messages pass; filters are reached through the smallest key."""
     if isinstance(constraint.operator, str):
         return False, 0.0
-    around = constraint.operator.number if isinstance(constraint.operator, DistanceOperator) else 0.0
+    around = 0.0
+    if isinstance(constraint.operator, DistanceOperator):
+        around = constraint.operator.number / (METRES_PER_DEGREE if constraint.operator.unit else 1.0)
     width = height = 2 * around
     if isinstance(constraint.value, Region):
         xmin, ymin, xmax, ymax = constraint.value.bounds
@@ -131,6 +136,7 @@ class Growing:
         self._filters = GrowingArray(capacity, np.int32)
         self._masks = GrowingArray(capacity, np.uint8)
         self._distances = GrowingArray(0, np.float64)  # of distance constraints; a slot has them only, or none
+        self._unit: str | None = None  # of the distances
         self._first = self._spanned = 0  # first filter number; last filter number - first filter number + 1
         self._offsets = np.zeros(capacity + 1, np.int32)  # by filter number - first filter number
         self._numbers = frozen(np.arange(capacity + 1, dtype=np.int32))
@@ -145,6 +151,7 @@ class Growing:
         self._masks.append(operator.mask)
         if isinstance(operator, DistanceOperator):
             self._distances.append(operator.number)
+            self._unit = operator.unit
 
     def _append_offset(self, number: int) -> None:
         """Record where the constraints of filter `number` end. Earlier views end before it and do not change."""
@@ -160,7 +167,7 @@ class Growing:
         filters, masks, column = frozen(self._filters.view()), frozen(self._masks.view()), self._items()[0]
         offsets = frozen(self._offsets[: self._spanned + 1])
         if self._distances.count:
-            return NearResidual(NearConstraints(filters, masks, column, self._distances.view()), offsets)
+            return constraints_in(self._unit, filters, masks, column, self._distances.view()).residual(offsets)
         return Residual(Constraints(filters, masks, column), offsets)
 
     def tree(self) -> PackedTree | DistanceTree:
@@ -168,7 +175,8 @@ class Growing:
         n = self._filters.count
         if self._distances.count:
             parts = self._masks.view(), self._distances.view(), self._filters.view()
-            return DistanceTree(self._items()[0], *parts, is_ordered=True)
+            kind = DistanceTree if self._unit is None else MetricTree
+            return kind(self._items()[0], *parts, is_ordered=True)
         if len(self._numbers) <= n:
             self._numbers = frozen(np.arange(2 * n + 1, dtype=np.int32))
         rest = frozen(self._masks.view()), frozen(self._filters.view())

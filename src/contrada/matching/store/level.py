@@ -29,6 +29,7 @@ from contrada.index.scalars import (
 )
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder, Seen
+from contrada.matching.metre_constraints import NEAR_KINDS, constraints_in, unit_of
 from contrada.matching.near_constraints import NearConstraints
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
@@ -38,7 +39,6 @@ Spatial = Constraints | NearConstraints
 Part = Spatial | NearConstraints | CustomConstraints
 Tree = PackedTree | DistanceTree | CustomIndex
 Indexed = Tree | Residual | CustomResidual
-NEAR_KINDS = ("near region", "near point")  # of slots: what distance constraints compare with
 Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
 
 
@@ -130,7 +130,7 @@ class Level(NamedTuple):
         if isinstance(part, PackedTree):
             return Constraints(filters, part.masks, part.values())
         if isinstance(part, DistanceTree):
-            return NearConstraints(filters, part.masks, part.column, part.distances)
+            return constraints_in(unit_of(part), filters, part.masks, part.column, part.distances)
         return part.part._replace(filters=filters)
 
     def reached(self) -> NDArray[np.int64]:

@@ -23,9 +23,11 @@ from contrada.errors import FilterError, TableError
 from contrada.geometry import Crs, PointArray, RegionArray
 from contrada.geometry.arrays import Arrays
 from contrada.geometry.globe import globes_of, wraps_of
+from contrada.geometry.metres import METRES, bad_places
 from contrada.geometry.saved.directories import Format, read_directory, save_directory
 from contrada.geometry.saved.directories import read_header as read_kind_header
 from contrada.geometry.saved.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
+from contrada.index.metres import MetricTree
 from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
 from contrada.index.ranking import ScalarArrays
@@ -35,12 +37,13 @@ from contrada.index.soundness import check_scalar_arrays, check_tree_arrays
 from contrada.kernels.match.tables import RESIDUAL, SCALARS
 from contrada.kernels.runtime.layout import AddressLayout, Field
 from contrada.matching.encoding import MessageEncoder
+from contrada.matching.metre_constraints import METRE_KINDS, NEAR_KINDS, constraints_in, shape_kind
 from contrada.matching.names import Names, as_arrow
-from contrada.matching.near_constraints import NearConstraints, NearResidual
+from contrada.matching.near_constraints import NearResidual
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.sources import Sources, WrittenRows
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
-from contrada.matching.store.level import EMPTY, NEAR_KINDS, Level, Slot, Tree, renumbered
+from contrada.matching.store.level import EMPTY, Level, Slot, Tree, renumbered
 from contrada.matching.store.levels import LEVEL_COUNT, Store
 from contrada.matching.store.snapshot import Snapshot
 from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
@@ -261,13 +264,17 @@ def _near_of(
         check_numbers("filters", filters, 0, numbered)
         check_numbers("masks", masks, 1, BEYOND_BIT + WITHIN_MASK)
         require(bool(((distances >= 0) & (distances < np.inf)).all()), "a distance is negative or infinite")
-        column = _column_of(f"near{k}", arrays, kind.removeprefix("near "), count)
+        column = _column_of(f"near{k}", arrays, shape_kind(kind), count)
+        unit = METRES if kind in METRE_KINDS else None
+        if unit is not None:
+            require(not len(bad_places(column)), "a shape with a distance in metres leaves longitudes and latitudes")
         if form == "tree":
             require(len(np.unique(filters)) == count, "a filter is reached twice")
-            trees[attribute, kind] = DistanceTree(column, masks, distances, filters, is_ordered=True)
+            tree_type = DistanceTree if unit is None else MetricTree
+            trees[attribute, kind] = tree_type(column, masks, distances, filters, is_ordered=True)
         else:
             require(bool((filters[1:] >= filters[:-1]).all()), "filters are not in ascending order")
-            checks[attribute, kind] = NearConstraints(filters, masks, column, distances).checks()
+            checks[attribute, kind] = constraints_in(unit, filters, masks, column, distances).checks()
     return trees, checks
 
 

@@ -193,7 +193,7 @@ def _spatial(level: Level, slot: Slot) -> Spatial:
 def _apart(part: NearConstraints, first: int, shift: int) -> tuple[DistanceTree, Integers, Integers]:
     """Return a tree of distance constraints, and the number and filter of each; equal ones are not shared."""
     numbers = np.arange(first, first + len(part.filters))
-    tree = DistanceTree(part.column, part.masks, part.distances, (numbers + shift).astype(np.int32))
+    tree = part._replace(filters=(numbers + shift).astype(np.int32)).indexed()
     return tree, numbers, part.filters.astype(np.int64)
 
 
