@@ -2,8 +2,8 @@
 
 `python -m benchmarks.spark.scale` runs it, `--quick` a small version; `--write` puts the tables, and a billion
 reckoned from them, into docs/scale.md. The Los Angeles buildings are shifted twice, so that three towns lie side by
-side; messages fall on all three. Workers are limited by `spark.executor.pyspark.memory`: the plan "broadcast" must
-fail, the plan "partitioned" must not.
+side; messages fall on all three, from a table and as a stream. Workers are limited by
+`spark.executor.pyspark.memory`: the plan "broadcast" must fail, the plan "partitioned" must not.
 """
 
 import os
@@ -75,8 +75,8 @@ def written(polygons: PolygonSet, count: int, directory: Path, seed: int) -> tup
     return subscriptions, messages
 
 
-def matched(spark: Any, paths: tuple[Path, Path], place: str, count: int) -> tuple[list[Row], str]:
-    """Compile and match in partitions; return what it took, and a billion reckoned from it.
+def matched(spark: Any, paths: tuple[Path, Path], place: str, count: int) -> tuple[list[Row], str, Any]:
+    """Compile and match in partitions; return what it took, a billion reckoned from it, and the table.
 
     Workers load kernels with a small job before.
     """
@@ -118,7 +118,7 @@ def matched(spark: Any, paths: tuple[Path, Path], place: str, count: int) -> tup
                 work = f"the Python worker of host {host}, most {when}: {what}"
                 rows.append(Row.alone(SCALE, work, size / 2**20, "MiB"))
     found.unpersist()
-    return rows, reckoned
+    return rows, reckoned, table
 
 
 def over(counts: Sequence[int]) -> float:
@@ -129,6 +129,21 @@ def over(counts: Sequence[int]) -> float:
 def _wkb_bytes(path: Path) -> int:
     """Return bytes of the regions of subscriptions."""
     return sum(pq.read_table(file, columns=["geometry"]).column(0).nbytes for file in path.glob("*.parquet"))
+
+
+def streamed(spark: Any, messages: Path, table: Any, directory: Path) -> Iterator[Row]:
+    """Match the same messages as a stream, a town in each batch, against the table in partitions."""
+    frame = spark.readStream.schema("message_id long, area binary").option("maxFilesPerTrigger", 1)
+    told: list[Any] = []
+    stream = pipeline.match_stream(
+        frame.parquet(str(messages)), table, plan="partitioned", sink=lambda matches, rejected, batch: None,
+        checkpoint=directory / "checkpoint", trigger={"availableNow": True}, progress=told.append,
+    )  # fmt: skip
+    stream.wait()
+    count, seconds = sum(one.messages for one in told), sum(one.seconds for one in told)
+    work = f"a stream of {count:,} messages in {len(told)} batches"
+    yield Row.alone(SCALE, f"{work}: matching", count / seconds, "messages a second", seconds)
+    yield Row.alone(SCALE, f"{work}: matches", float(sum(one.matches for one in told)), "rows")
 
 
 def broadcast_fails(spark: Any, path: Path, place: str) -> Row:
@@ -162,9 +177,10 @@ def run(report: Report) -> Iterator[Row]:
         cluster(directory, memory="3g") as (master, _),
         configured(SparkSession.builder.master(master), SETTINGS | settings).getOrCreate() as spark,
     ):
-        rows, reckoned = matched(spark, paths, place, count)
+        rows, reckoned, table = matched(spark, paths, place, count)
         RECKONED.append(reckoned)
         yield from rows
+        yield from streamed(spark, paths[1], table, directory)
         if not report.quick:  # a small table fits everywhere
             yield broadcast_fails(spark, paths[0], place)
 

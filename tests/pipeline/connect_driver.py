@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 import shapely
 from connect_streams import check_stream, check_streams
 from pyspark.sql import SparkSession
@@ -107,6 +108,9 @@ def check_systems(spark, home):
     )
     assert files.rejected.count() == 1
     assert pipeline.match(plain, compiled).rejected.count() == 1
+    pipeline.register(spark)
+    read = spark.read.format("contrada").load(str(home / "places")).withColumnRenamed("geometry", "area")
+    assert pipeline.match(read, compiled).rejected.count() == 1
     print("coordinate systems, ingest")
     matched = pipeline.match(same, compiled)
     filters = spark.createDataFrame([("k", "k", f"S_INTERSECTS(area, {shapely.from_wkb(box).wkt})")], NAMES)
@@ -120,6 +124,22 @@ def check_systems(spark, home):
     print("report")
 
 
+def check_functions(spark, home):
+    """Relations, nulls, coordinate systems and artifacts in SQL."""
+    rows = spark.createDataFrame([("big", "ops", "size >= 2")], NAMES)
+    path = pipeline.compile(rows, home / "tables").artifact.path
+    one, other = (f"unhex('{shapely.to_wkb(shapely.box(0, 0, x, 2), hex=True)}')" for x in (2, 4))
+    row = spark.sql(f"""
+        SELECT ct_relates({one}, {other}, 'covered_by|meets') AS some, ct_relate({one}, NULL) AS nothing,
+            ct_match('{path}', struct(3 AS size)) AS who
+    """).collect()[0]
+    assert tuple(row) == (True, None, ["ops"])
+    with pytest.raises(Exception, match="EPSG:3035 and EPSG:4326"):
+        spark.sql(
+            f"SELECT ct_relate(ct_with_crs({one}, 'EPSG:3035'), ct_with_crs({other}, 'EPSG:4326')) AS relation"
+        ).collect()
+
+
 def check_rest(spark, home):
     """SQL functions, the data source, tracking, simplifying."""
     pipeline.register(spark)
@@ -128,6 +148,7 @@ def check_rest(spark, home):
         FROM (SELECT unhex('010100000000000000000024400000000000000840') AS a)
     """).collect()[0]
     assert (row.same, row.valid) == ("equals", False)
+    check_functions(spark, home)
     assert spark.read.format("contrada").option("table", "quarantine").load(str(home / "places")).count() == 1
     rows = spark.createDataFrame([("a", "x", "size >= 1 OR size >= 2")], "key string, subscriber string, filter string")
     simple = pipeline.simplify(rows)

@@ -32,7 +32,7 @@ def environment(place):
 def run(remote, place, settings, parts):
     """Run checks in a process, since classic and Connect sessions do not mix in one; return what it prints."""
     command = [sys.executable, str(HERE / "connect_driver.py"), remote, str(place), parts]
-    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=1100)
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=570)  # a test has 600
     assert done.returncode == 0, done.stderr[-4000:]
     return [line for line in done.stdout.splitlines() if not line.startswith("Streaming ForeachBatch worker")]
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from pickle import PicklingError
 from typing import Any
 
-from pyspark.errors import PySparkPicklingError
+from pyspark.errors import PySparkException, PySparkPicklingError
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contrada.errors import ContradaError
 from contrada.matching.census import Census
@@ -19,6 +20,22 @@ from contrada.pipeline.stream.reports import BatchReport, ReportReader, Reports
 from contrada.pipeline.systems import is_connect
 
 POLL_SECONDS = 0.05  # seconds
+STARTS, SLOW_START = 3, "connect back"  # tries, and words of Spark's error
+
+
+def _started(writer: DataStreamWriter) -> StreamingQuery:
+    """Start a query of Spark Connect.
+
+    Spark fails if the process for batches takes more than ten seconds to start, as on a busy server. Nothing has begun
+    by then, so it is tried again.
+    """
+    for _ in range(STARTS - 1):
+        try:
+            return writer.start()
+        except PySparkException as error:
+            if SLOW_START not in str(error):
+                raise
+    return writer.start()
 
 
 class Stream:
@@ -53,7 +70,7 @@ class Stream:
                 "over Spark Connect a process of the server runs the batches; sink and changes are sent to it,"
                 f" and one of them cannot be: {error}"
             ) from error
-        self.query = writer.start()
+        self.query = _started(writer)
         self._reader = ReportReader(self._reports, self._follow, self.query.stop)
 
     def progress(self) -> StreamProgress | None:
