@@ -137,7 +137,7 @@ def metres(report: Report) -> Iterator[Row]:
         "Shapely's tree, pyproj": partial(by_geodesics, tree, work),
         "Shapely's tree, chords, pyproj": partial(by_chords, tree, axes(centres), work),
     }
-    yield from rows_of(SECTION_METRES, work, contenders, 5.0)
+    yield from rows_of(SECTION_METRES, work, contenders, 1.0)
 
 
 def by_geodesics(tree: shapely.STRtree, work: Work) -> Pairs:

@@ -29,7 +29,7 @@ def test_messages_are_matched_and_explained(tmp_path):
             bad = await here.ask(
                 "PUT", "/subscriptions/odd", {"subscriber": "ann", "filter": FILTER.replace("'m'", "'ft'")}
             )
-            assert is_problem(bad, 422)
+            assert is_problem(bad, 400, "bad-filter")
             assert "unit: need 'm'" in json.dumps(bad.body)
 
     run(work())

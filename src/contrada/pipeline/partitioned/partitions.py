@@ -140,12 +140,15 @@ def _meets(attribute: str, box: list[float], crs: str | None) -> Filter:
 
 
 def _router(parts: tuple[Partition, ...], crs: dict[str, str | None], scalars: tuple[str, ...]) -> ForwardingTable:
-    """Build a table with the partitions as subscriptions, which rejects the same messages as the whole table."""
+    """Build a table with the partitions as subscriptions, which rejects the same messages as the whole table.
+
+    Boxes that are grown by distances may leave the range of a CRS, so they name none; those of NO_PARTITION do.
+    """
     table = ForwardingTable()
     for number, part in enumerate(parts):
         heads = [(name, box) for name, boxes in part.boxes.items() for box in widened(np.array(boxes)).tolist()]
         if heads:
-            table.subscribe(number, Predicate([_meets(name, box, crs[name]) for name, box in heads]), number)
+            table.subscribe(number, Predicate([_meets(name, box, None) for name, box in heads]), number)
     anywhere = [_meets(name, [0, 0, 1, 1], system) for name, system in crs.items()]
     never = [Filter([Constraint(name, "is null"), Constraint(name, "is not null")]) for name in scalars]
     if anywhere or never:
