@@ -11,6 +11,12 @@ import numpy as np
 DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = (np.int64(k) for k in range(8))
 DISJOINT_BIT, CONTAINS_BIT = 1 << int(DISJOINT), 1 << int(CONTAINS)
 
+# OGC's relations where a line takes part (geometry/line_relation.py).
+LINE_DISJOINT, LINE_TOUCHES, LINE_OVERLAPS, LINE_EQUALS, LINE_WITHIN, LINE_CONTAINS, LINE_CROSSES = (
+    np.int64(k) for k in range(7)
+)
+LINE_DISJOINT_BIT = 1 << int(LINE_DISJOINT)
+
 # Outcomes of a distance constraint: all of the message's shape is within the distance, some of it, none; and the sets
 # that constraints ask for. Only the points within a distance of a point, a disc, enclose a shape.
 ENCLOSED, REACHED, BEYOND_REACH = (np.int64(k) for k in range(3))

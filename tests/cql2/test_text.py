@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import contrada as ct
-from contrada import Column, Constraint, Filter, LanguageError, Point, Predicate, Region, Relation
+from contrada import Column, Constraint, Filter, LanguageError, Line, LineRelation, Point, Predicate, Region, Relation
 from contrada import RelationSet as R
 from contrada.cql2 import parse, parse_text, to_json
 from contrada.model.filter import as_predicate
@@ -66,7 +66,8 @@ STANDARD = [
     ("S_WITHIN(location,BBOX(-118,33.8,-117.9,34))",
      Constraint("location", R.S_WITHIN, Region.box(-118, 33.8, -117.9, 34))),
     ("T_DURING(INTERVAL(starts_at, ends_at), INTERVAL('2005-01-10','2010-02-10'))", None),
-    ("S_CROSSES(road, LINESTRING(43.7286 -79.2986,43.7311 -79.2996))", None),
+    ("S_CROSSES(road, LINESTRING(43.7286 -79.2986,43.7311 -79.2996))",
+     Constraint("road", LineRelation.CROSSES, Line([(43.7286, -79.2986), (43.7311, -79.2996)]))),
     ("A_CONTAINS(layer:ids, ('layers-ca','layers-us'))", None),
     ("swimming_pool=TRUE AND (floors>5 OR material LIKE 'brick%' OR material LIKE '%brick')",
      either(*(both(Constraint("swimming_pool", "=", True), other) for other in (
@@ -171,8 +172,13 @@ FAULTS = [  # text, line, column, part of the message
     ("x = 5 * 2", 1, 7, "arithmetic (`*`) is not supported"),
     ("x = -y", 1, 5, "arithmetic (`-`) is not supported"),
     ("x = 5 div 2", 1, 7, "arithmetic (`div`) is not supported"),
-    ("a = 1 AND S_CROSSES(area, b)", 1, 11, "use S_OVERLAPS or S_INTERSECTS"),
-    ("meets(area, LINESTRING(0 0, 1 1))", 1, 13, "write a POLYGON, MULTIPOLYGON, POINT or BBOX"),
+    ("a = 1 AND S_COVERS(area, b)", 1, 11, "write S_CONTAINS"),
+    (
+        "meets(area, MULTIPOINT(0 0, 1 1))",
+        1,
+        13,
+        "POINT, LINESTRING, MULTILINESTRING or BBOX",
+    ),
     ("T_AFTER(t, DATE('2020-01-01'))", 1, 1, "write `time > TIMESTAMP('...')`"),
     ("T_STARTS(t, u)", 1, 1, "values are instants"),
     ("t = INTERVAL('2020-01-01', '..')", 1, 5, "BETWEEN"),

@@ -127,9 +127,9 @@ def test_text_is_a_timestamp_only_if_asked():
 @pytest.mark.parametrize(
     ("geometry", "reason"),
     [
-        ({"type": "LineString", "coordinates": [[0, 0], [1, 1]]}, "need a region or point, got LineString"),
-        ({"type": "MultiPoint", "coordinates": [[0, 0], [1, 1]]}, "need a region or point, got MultiPoint"),
-        ({"type": "GeometryCollection", "geometries": []}, "need a region or point, got GeometryCollection"),
+        ({"type": "LineString", "coordinates": [[0, 0], [0, 0]]}, "fewer than two distinct vertices"),
+        ({"type": "MultiPoint", "coordinates": [[0, 0], [1, 1]]}, "need a region, point or line, got MultiPoint"),
+        ({"type": "GeometryCollection", "geometries": []}, "need a region, point or line, got GeometryCollection"),
         ({"type": "Polygon", "coordinates": []}, "empty"),
         ({"type": "MultiPolygon", "coordinates": []}, "empty"),
         ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [0, 0]]]}, "fewer than three"),

@@ -14,7 +14,7 @@ CONSTRAINT = ct.Constraint("place", ct.Relation.INSIDE, ct.Point(1, 2))
 
 @given(st.integers(0, 50), st.lists(st.tuples(st.integers(1, 600), st.integers(1, 3)), min_size=1, max_size=12))
 def test_views_know_where_the_constraints_of_each_filter_stand(first, steps):
-    growing, number, views = GrowingPoints(DEFAULT_TUNING), first, []
+    growing, number, views = GrowingPoints(DEFAULT_TUNING, "point"), first, []
     for gap, count in steps:
         for _ in range(count):
             growing.append(number, CONSTRAINT)

@@ -143,7 +143,7 @@ def test_values_as_text(constraint, message, text):
         (Region.box(0, 0, 2, 2), Relation.COVERED_BY, "area is covered by it"),
         (Point(1, 1), Relation.INSIDE, "area is inside it"),
         (Point(0, 1), Relation.MEETS, "area meets it"),
-        ("here", None, "area is 'here', not a region or point"),
+        ("here", None, "area is 'here', not a region, point or line"),
     ],
 )
 def test_how_regions_relate(value, relation, text):

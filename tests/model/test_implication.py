@@ -106,7 +106,9 @@ def test_kinds_exclude_one_another():
 def test_regions():
     inner, outer, apart = Region.box(1, 1, 2, 2), Region.box(0, 0, 3, 3), Region.box(5, 5, 6, 6)
     within = RelationSet.S_WITHIN
-    assert covers(Constraint("x", Relation.INSIDE, outer), Constraint("x", within, inner))
+    assert covers(Constraint("x", within, outer), Constraint("x", within, inner))
+    assert covers(Constraint("x", Relation.INSIDE, outer), Constraint("x", Relation.COVERED_BY, inner))
+    assert not covers(Constraint("x", Relation.INSIDE, outer), Constraint("x", within, inner))  # as of lines: unknown
     assert not covers(Constraint("x", within, inner), Constraint("x", Relation.INSIDE, outer))
     assert covers(Constraint("x", Relation.DISJOINT, apart), Constraint("x", within, inner))
     assert conflicts(Constraint("x", RelationSet.S_INTERSECTS, apart), Constraint("x", Relation.MEETS, inner)) is False

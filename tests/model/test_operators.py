@@ -50,7 +50,7 @@ REFUSED = [
     (("a", "contains", ct.Region.box(0, 0, 1, 1)), "for regions use a Relation"),
     (
         ("a", ct.Relation.MEETS, 3),
-        "constraint on 'a': need a Region or Point, a Shapely geometry or an object with __geo_interface__, got int",
+        "constraint on 'a': need a Region, Point or Line, a Shapely geometry or an object with __geo_interface__, got",
     ),
     (("", "=", 1), "attribute name: need non-empty text, got ''"),
 ]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from contrada import Constraint, Filter, Point, Predicate, Region, Relation, RelationSet, parse, relate, simplify
 from contrada.geometry import RegionArray
+from contrada.geometry.composition import LINE_MASKS, LINE_TABLES
 from contrada.model.implication import conflicts, covers
 from contrada.simplification.conjunctions import reduced
 from contrada.simplification.interning import ConstraintPool, PairLimits
@@ -154,6 +155,13 @@ def witnesses():
     return found
 
 
+def is_known_of_lines(more: Constraint, given: Constraint, between: Relation) -> bool:
+    """Return whether all that follows for lines from a constraint on one region is in another's mask."""
+    of_lines, asked = LINE_MASKS[0, given.relations.mask], int(LINE_MASKS[0, more.relations.mask])
+    cells = LINE_TABLES[False, False][between]
+    return all(cell & ~asked == 0 for bit, cell in cells.items() if of_lines & bit)
+
+
 def test_simplification_knows_every_cell_of_the_composition_table():
     """For relations p of x to y and q of y to z, the relations of x to z are those that occur: no more, no fewer."""
     found = witnesses()
@@ -167,8 +175,11 @@ def test_simplification_knows_every_cell_of_the_composition_table():
         for r in Relation:
             one, more = Constraint("area", r, z), Constraint("area", occurring | r, z)  # equal ones need no table
             assert conflicts(one, given) == (conflict_in(Filter([one, given])) is not None) == (r not in occurring)
-            assert covers(more, given)
-            assert simplify(Filter([more, given])) == Predicate([Filter([given])])
+            if is_known_of_lines(more, given, q):
+                assert covers(more, given)
+                assert simplify(Filter([more, given])) == Predicate([Filter([given])])
+            else:
+                assert not covers(more, given)
             less = Constraint("area", occurring & ~r, z)
             assert covers(less, given) == (r not in occurring)
 

@@ -18,16 +18,16 @@ from contrada.doors import input_errors, reason_of
 from contrada.errors import BrokerError
 from contrada.formats.bounded import check_expansion
 from contrada.formats.parquet.ipc_sizes import ipc_stream_bytes
-from contrada.geometry import Circle, Point, Region, RelationSet
+from contrada.geometry import Circle, Line, LineRelationSet, Point, Region, RelationSet
 from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.reach import DistanceOperator, read_reach
 from contrada.model.types import type_named
 
 LARGEST_INTEGER = 1 << 63  # of MessagePack
-POINT, REGION, CIRCLE = 0, 1, 2
-SENT_KINDS: dict[int, type[Point | Region | Circle]] = {POINT: Point, REGION: Region, CIRCLE: Circle}
-SENT_TYPES = (*SENT_KINDS.values(), list)  # besides plain values
+SHAPES: tuple[type[Point | Region | Circle | Line], ...] = (Point, Region, Circle, Line)  # by these numbers
+OF_LINES = "lines"  # marks a mask of OGC's relations
+SENT_TYPES = (*SHAPES, list)  # besides plain values
 
 
 def encode(frame: Any) -> bytes:
@@ -70,12 +70,12 @@ def _constraint(constraint: Constraint) -> list[Any]:
     Operands of registered types go as their types dump them.
     """
     operator, value = constraint.operator, constraint.value
-    if isinstance(operator, RelationSet | DistanceOperator) and isinstance(value, Region | Point):
-        kind = REGION if isinstance(value, Region) else POINT
+    if not isinstance(operator, str) and isinstance(value, Region | Point | Line):
         crs = None if value.crs is None else str(value.crs)
-        distance = _distance(operator) if isinstance(operator, DistanceOperator) else []
-        return [constraint.attribute, operator.mask, kind, value.to_wkb(), crs, *distance]
-    if isinstance(operator, DistanceOperator):
+        further: list[Any] = [*_distance(operator)] if isinstance(operator, DistanceOperator) else []
+        further += [OF_LINES] if isinstance(operator, LineRelationSet) else []
+        return [constraint.attribute, operator.mask, SHAPES.index(type(value)), value.to_wkb(), crs, *further]
+    if not isinstance(operator, str):
         raise BrokerError(f"a constraint with a column: {constraint!s:.60}")
     if constraint.kind is not None:
         return [constraint.attribute, operator, constraint.kind, type_named(constraint.kind).dump(value)]
@@ -107,10 +107,12 @@ def _read_constraint(attribute: str, operator: Any = None, *rest: Any) -> Constr
             raise BrokerError(f"a constraint with a column: {attribute:.60}")
         return constraint
     if isinstance(operator, int):
-        kind, data, crs, *distance = rest
-        value = (Region if kind == REGION else Point).from_wkb(data, crs=crs)
-        if distance:
-            reach, *unit = distance
+        kind, data, crs, *further = rest
+        value = _shape(kind, data, crs)
+        if further == [OF_LINES]:
+            return Constraint(attribute, LineRelationSet.from_mask(operator), value)
+        if further:
+            reach, *unit = further
             return Constraint(attribute, read_reach(reach, operator, *unit), value)
         return Constraint(attribute, RelationSet.from_mask(operator), value)
     if len(rest) == 2:
@@ -156,9 +158,8 @@ def travels(messages: Any) -> bool:
 
 def _sent(value: Any) -> Any:
     """Return a value of a message as it is sent; of a list operators ask only whether there is one."""
-    if isinstance(value, Region | Point | Circle):
-        kind = next(number for number, one in SENT_KINDS.items() if isinstance(value, one))
-        return [kind, value.to_wkb(), None if value.crs is None else str(value.crs)]
+    if isinstance(value, Region | Point | Circle | Line):
+        return [SHAPES.index(type(value)), value.to_wkb(), None if value.crs is None else str(value.crs)]
     if type(value) is list:
         return []
     if not _is_plain(value):
@@ -172,6 +173,12 @@ def _read_messages(messages: list[Any]) -> list[Mapping[str, Any]]:
     return [{_read_name(name): _read_value(value) for name, value in message.items()} for message in messages]
 
 
+def _shape(kind: Any, data: Any, crs: Any) -> Region | Point | Circle | Line:
+    if type(kind) is not int or not 0 <= kind < len(SHAPES):
+        raise BrokerError(f"geometry of the unknown kind {kind!r:.60}")
+    return SHAPES[kind].from_wkb(data, crs=crs)
+
+
 def _read_name(name: Any) -> str:
     if type(name) is not str:
         raise BrokerError("an attribute whose name is no text")
@@ -180,8 +187,7 @@ def _read_name(name: Any) -> str:
 
 def _read_value(value: Any) -> Any:
     if isinstance(value, list) and value:
-        kind, data, crs = value
-        return SENT_KINDS[kind].from_wkb(data, crs=crs)
+        return _shape(*value)
     if not (value == [] or _is_plain(value)):
         raise BrokerError(f"a value of type {type(value).__name__} in a message")
     return value

@@ -20,7 +20,8 @@ import numpy as np
 from contrada.codes import COVERED_BY, EQUALS, INSIDE, PRESENT, TEXT
 from contrada.geometry import Crs, Point, Region, RelationSet, relate
 from contrada.geometry.column import KernelArrays
-from contrada.geometry.composition import covering_relations
+from contrada.geometry.composition import covering_by_kinds
+from contrada.geometry.line_relation import LineRelationSet
 from contrada.geometry.relate import relate_arrays
 from contrada.geometry.validation import arrays_of_one
 from contrada.matching.routing_boxes import box_of as reached_box
@@ -42,7 +43,7 @@ Cut = tuple[float, int]  # as in contrada.model.pieces: just below (0) or above 
 BEGIN, END = (-inf, -1), (inf, 2)
 _KINDS = {int: NUMBER, float: NUMBER, bool: BOOLEAN, str: TEXT, type(None): PRESENT}
 _BOX = Struct("=4d")
-_COVERING: list[list[int]] = covering_relations().tolist()
+_COVERING: list[list[list[list[int]]]] = covering_by_kinds().tolist()  # by whether each is a point
 
 
 def items_of(part: Filter) -> list[Item]:
@@ -129,7 +130,7 @@ def items_cover(first: list[Item], second: list[Item]) -> bool:
 
 def _item_of(constraint: Constraint) -> Item:
     attribute, operator, value = constraint.attribute, constraint.operator, constraint.value
-    if isinstance(operator, DistanceOperator):
+    if isinstance(operator, DistanceOperator | LineRelationSet):
         return attribute, OBJECT, constraint
     if not isinstance(operator, str):
         crs = None if value.crs is None else str(value.crs)
@@ -186,10 +187,10 @@ def _item_covers(first: Item, second: Item) -> bool:
     kind, other = first[1], second[1]
     if kind < 0 and other < 0:
         if first[3] == second[3]:
-            admitted = _COVERING[first[2]][second[2]]
+            admitted = _COVERING[kind == POINT][other == POINT][first[2]][second[2]]
             if admitted & ~WITHIN == 0 and not (admitted and _lies_within(box_of(second), box_of(first))):
                 return False
-            return admitted >> _relation(second, first, admitted) & 1 != 0
+            return bool(admitted >> _relation(second, first, admitted) & 1)
     elif first == second:
         return True
     elif kind == NUMBER and other == NUMBER:

@@ -9,12 +9,13 @@ from contrada.cql2.literals import number_of
 from contrada.cql2.scanner import LITERAL, NUMBER, Token
 from contrada.cql2.syntax import Attribute, Fault, Node, Operation, Value
 from contrada.errors import ContradaError
-from contrada.geometry import Point, Region
+from contrada.geometry import Line, Point, Region
 from contrada.model import Column
 
 OPERATOR_NAMES = {"!=": "<>", "CONTAINS": "contains text", "PREFIX": "prefix text", "SUFFIX": "suffix text"}
 CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 _PLAIN_POINT = re.compile(rf"POINT\s*+\(\s*+([+-]?{NUMBER})\s++([+-]?{NUMBER})\s*+\)\Z", re.IGNORECASE)
+_LINE = re.compile("(?:MULTI)?LINE", re.IGNORECASE)
 Child: TypeAlias = Any  # a token, a node, or a list of nodes
 
 
@@ -113,8 +114,10 @@ class Builder:
             if token.text[:4].upper() == "BBOX":
                 corners = token.text[token.text.index("(") + 1 : -1].split(",")
                 return Value(Region.box(*map(float, corners)), place(token))
-            read = Point.from_wkt if token.text[:5].upper() == "POINT" else Region.from_wkt
-            return Value(read(token.text), place(token))
+            kind: type[Point | Line | Region] = Point if token.text[:5].upper() == "POINT" else Region
+            if _LINE.match(token.text):
+                kind = Line
+            return Value(kind.from_wkt(token.text), place(token))
         except ContradaError as error:
             reason = str(error).removeprefix("row 0: ").replace("no geometry (null)", "malformed geometry")
             raise Fault(place(token), reason) from error

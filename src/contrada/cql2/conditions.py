@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from contrada.codes import BEYOND_BIT, WITHIN_MASK
 from contrada.cql2.literals import date_of, decimal_of, timestamp_of
 from contrada.cql2.syntax import Attribute, Fault, Node, Operation, Place, Value
-from contrada.cql2.unsupported import ARITHMETIC, DISTANCES, FUNCTIONS, OGC, RELATIONS, refusal
+from contrada.cql2.unsupported import ARITHMETIC, DISTANCES, FUNCTIONS, OGC, OGC_OF_LINES, RELATIONS, refusal
 from contrada.errors import ContradaError
-from contrada.geometry import Point, Region, Relation, RelationSet
+from contrada.geometry import Line, Point, Region, Relation, RelationSet
+from contrada.geometry.line_relation import LineRelation, LineRelationSet
 from contrada.model import Column, Constraint
 from contrada.model.reach import (
     CIRCLE_DISTANCE,
@@ -22,15 +23,32 @@ from contrada.model.reach import (
 )
 from contrada.model.text import Like, fold, parse_like
 
+T = TypeVar("T")
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 TEXTUAL = {"like": "like", "prefix text": "prefix", "suffix text": "suffix", "contains text": "contains"}
 FOLDINGS = ("casei", "accenti")
 LITERALS: dict[str, Callable[[str], Any]] = {"date": date_of, "timestamp": timestamp_of, "decimal": decimal_of}
 LOGIC = ("and", "or", "not")
-CONDITIONS = (*LOGIC, *MIRRORED, *TEXTUAL, "between", "in", "isnull", "relation", *DISTANCES, *OGC, *RELATIONS)
+CONDITIONS = (
+    *LOGIC,
+    *MIRRORED,
+    *TEXTUAL,
+    "between",
+    "in",
+    "isnull",
+    "relation",
+    "line_relation",
+    *DISTANCES,
+    *OGC,
+    *OGC_OF_LINES,
+    *RELATIONS,
+)
 _RELATION_NAMES = {name: Relation[name.upper()] for name in RELATIONS}
+_LINE_RELATION_NAMES = {relation.name.lower(): relation for relation in LineRelation}
+_SETS: dict[str, RelationSet | LineRelationSet]
 _SETS = {name: RelationSet(relation) for name, relation in _RELATION_NAMES.items()}
 _SETS |= {name: getattr(RelationSet, name.upper()) for name in OGC}
+_SETS |= {name: getattr(LineRelationSet, name.upper()) for name in OGC_OF_LINES}
 
 
 class CircleLiteral(NamedTuple):
@@ -70,7 +88,7 @@ def constraint_of(node: Node) -> Constraint | bool:
         return _test(node)
     if name == "isnull":
         return _null(node)
-    if name in _SETS or name == "relation":
+    if name in _SETS or name in ("relation", "line_relation"):
         return _spatial(node)
     if name in DISTANCES:
         return _near(node)
@@ -161,18 +179,22 @@ def _null(node: Operation) -> Constraint:
 
 def _spatial(node: Operation) -> Constraint:
     """Return the spatial constraint of an attribute and a geometry; with the geometry first, the inverse relations."""
-    if node.name == "relation":
+    relations: RelationSet | LineRelationSet
+    if node.name in ("relation", "line_relation"):
         if len(node.arguments) < 2:
-            raise Fault(node.at, "RELATION needs an attribute, a geometry and names of relations")
+            raise Fault(node.at, f"{node.name.upper()} needs an attribute, a geometry and names of relations")
         first, second, *names = node.arguments
-        relations = RelationSet(*(_relation(name) for name in names))
+        if node.name == "relation":
+            relations = RelationSet(*(_named(name, _RELATION_NAMES) for name in names))
+        else:
+            relations = LineRelationSet(*(_named(name, _LINE_RELATION_NAMES) for name in names))
     else:
         first, second = _arguments(node, 2)
         relations = _SETS[node.name]
     left, right, is_turned = _attribute_and_geometry(node, first, second)
     relations = relations.inverse if is_turned else relations
     if isinstance(right.content, CircleLiteral):
-        if relations not in CIRCLE_OUTCOMES:
+        if not isinstance(relations, RelationSet) or relations not in CIRCLE_OUTCOMES:
             raise Fault(right.at, f"{CIRCLE_RELATIONS} POLYGON")
         operator = _reach(right.content.radius, CIRCLE_OUTCOMES[relations], right.at)
         return _made(node.at, left.content, operator, right.content.center)
@@ -193,8 +215,9 @@ def _attribute_and_geometry(node: Operation, first: Node, second: Node) -> tuple
     for operand in (left, right):
         if operand.folds:
             raise Fault(operand.at, "CASEI and ACCENTI apply to text only")
-    if not isinstance(right.content, Region | Point | Column | CircleLiteral):
-        raise Fault(right.at, f"{node.name.upper()} needs a geometry: a POLYGON, MULTIPOLYGON, POINT, BBOX or CIRCLE")
+    if not isinstance(right.content, Region | Point | Line | Column | CircleLiteral):
+        needed = "POLYGON, MULTIPOLYGON, POINT, LINESTRING, MULTILINESTRING, BBOX or CIRCLE"
+        raise Fault(right.at, f"{node.name.upper()} needs a geometry: a {needed}")
     return left, right, is_turned
 
 
@@ -230,11 +253,13 @@ def _reach(distance: Any, mask: int, at: Place, unit: str | None = None) -> Dist
         raise Fault(at, str(error)) from error
 
 
-def _relation(node: Node) -> Relation:
+def _named(node: Node, names: Mapping[str, T]) -> T:
+    """Return the relation that a text names."""
     name = node.value if isinstance(node, Value) else None
-    known = _RELATION_NAMES.get(name.lower().replace("-", "_")) if isinstance(name, str) else None
+    known = names.get(name.lower().replace("-", "_")) if isinstance(name, str) else None
     if known is None:
-        raise Fault(node.at, f"need the name of a relation, one of {', '.join(repr(str(each)) for each in Relation)}")
+        listed = ", ".join(repr(str(each)) for each in names.values())
+        raise Fault(node.at, f"need the name of a relation, one of {listed}")
     return known
 
 

@@ -16,7 +16,8 @@ from contrada.cql2.scanner import OTHER_GEOMETRIES, nested_too_deeply, too_many_
 from contrada.cql2.syntax import Attribute, Fault, Node, Operation, Pointer, Value
 from contrada.doors import plain_dict
 from contrada.errors import ContradaError, FilterError
-from contrada.geometry import Point, Region, RelationSet
+from contrada.geometry import Line, Point, Region, RelationSet
+from contrada.geometry.line_relation import LineRelationSet
 from contrada.limits import limit
 from contrada.model import Column, Constraint, Filter, Predicate
 from contrada.model.filter import as_predicate
@@ -114,11 +115,15 @@ def _geometry(value: Mapping[str, Any], path: Pointer) -> Node:
     """Read a GeoJSON geometry."""
     kind = value["type"]
     if isinstance(kind, str) and kind.upper() in OTHER_GEOMETRIES:
-        raise Fault(path, f"{kind} is not supported; need a Polygon, MultiPolygon, Point or bbox")
+        raise Fault(
+            path, f"{kind} is not supported; need a Polygon, MultiPolygon, Point, LineString, MultiLineString or bbox"
+        )
     if "coordinates" in value:
         _check_keys(value, {"type", "coordinates", "bbox"}, path)
     try:
         given = dict(value)
+        if kind in ("LineString", "MultiLineString"):
+            return Value(Line.from_geojson(given), path)
         return Value(Point.from_geojson(given) if kind == "Point" else Region.from_geojson(given), path)
     except ContradaError as error:
         raise Fault(path, str(error)) from error
@@ -143,11 +148,12 @@ def _joined(name: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
 def _constraint(constraint: Constraint) -> dict[str, Any]:
     name: dict[str, Any] = {"property": constraint.attribute}
     operator, value = constraint.operator, constraint.value
-    if isinstance(operator, RelationSet):
+    if isinstance(operator, RelationSet | LineRelationSet):
         geometry = {"column": value.name} if isinstance(value, Column) else value.to_geojson()
         word = operator.word or (~operator).word
         if word is None:
-            return {"op": "relation", "args": [name, geometry, *map(str, operator)]}
+            function = "relation" if isinstance(operator, RelationSet) else "line_relation"
+            return {"op": function, "args": [name, geometry, *map(str, operator)]}
         return _negated(operator.word is None, {"op": word.lower(), "args": [name, geometry]})
     if isinstance(operator, DistanceOperator):
         return _distance(name, operator, value)

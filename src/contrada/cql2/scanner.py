@@ -13,8 +13,8 @@ KEYWORDS = {word: word for word in ("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE",
 # Operators only where an operator can stand, after the end of an operand; otherwise ordinary names.
 KEYWORDS |= {"DIV": "ARITHMETIC", "PREFIX": "TEXTUAL", "SUFFIX": "TEXTUAL", "CONTAINS": "TEXTUAL"}
 OPERANDS = {"NAME", "NUMBER", "STRING", "COLUMN", "GEOMETRY", "RPAR", "TRUE", "FALSE", "NULL"}
-OTHER_GEOMETRIES = {"LINESTRING", "MULTILINESTRING", "MULTIPOINT", "GEOMETRYCOLLECTION"}
-GEOMETRIES = {"POINT", "POLYGON", "MULTIPOLYGON", *OTHER_GEOMETRIES}
+OTHER_GEOMETRIES = {"MULTIPOINT", "GEOMETRYCOLLECTION"}
+GEOMETRIES = {"POINT", "POLYGON", "MULTIPOLYGON", "LINESTRING", "MULTILINESTRING", *OTHER_GEOMETRIES}
 SYMBOLS = {"(": "LPAR", ")": "RPAR", ",": "COMMA"}
 SYMBOLS |= dict.fromkeys("+-", "SIGN") | dict.fromkeys("*/%^", "ARITHMETIC")
 SYMBOLS |= dict.fromkeys(("=", "<", "<=", ">", ">=", "<>", "!="), "COMPARE")
@@ -113,7 +113,7 @@ def _token(text: str, place: int, last: str, before: str) -> Token | None:
 def _geometry(text: str, kind: str, start: int, opened: re.Match[str]) -> Token:
     """Return a whole geometry literal, up to its closing bracket."""
     if kind in OTHER_GEOMETRIES:
-        message = f"{kind} is not supported; write a POLYGON, MULTIPOLYGON, POINT or BBOX"
+        message = f"{kind} is not supported; write a POLYGON, MULTIPOLYGON, POINT, LINESTRING, MULTILINESTRING or BBOX"
         raise Fault((start, opened.end()), message)
     if opened.group(1):
         return Token("GEOMETRY", text[start : opened.end()], start, opened.end())

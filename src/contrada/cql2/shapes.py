@@ -22,15 +22,16 @@ _RING = rf"\(\s*+\({_NUMBERS}\)(?:\s*+,\s*+\({_NUMBERS}\))*+\s*+\)"
 _POLYGON = rf"POLYGON\s*+{_RING}"
 _MULTIPOLYGON = rf"MULTIPOLYGON\s*+\(\s*+{_RING}(?:\s*+,\s*+{_RING})*+\s*+\)"
 _POINT = rf"POINT\s*+\({_NUMBERS}\)"
+_LINE = rf"LINESTRING\s*+\({_NUMBERS}\)|MULTILINESTRING\s*+{_RING}"
 # Names in double quotes are found too, because a number in one is no literal.
 _PIECE = re.compile(
-    rf"({QUOTED}|{STRING}|(?<![\w.:$])(?:{NUMBER})(?![\w.:])|(?<![\w.:$])(?:{_MULTIPOLYGON}|{_POLYGON}|{_POINT}))",
+    rf"({QUOTED}|{STRING}|(?<![\w.:$])(?:{NUMBER})(?![\w.:])|(?<![\w.:$])(?:{_MULTIPOLYGON}|{_POLYGON}|{_POINT}|{_LINE}))",
     re.IGNORECASE,
 )
 _SIGN = re.compile(r"(?:[=<>(,]|\b(?:BETWEEN|AND))\s*+([+-])\Z", re.IGNORECASE)
 _DIGITS = frozenset("0123456789.")
 _UNIT = f"'{METRES}'"
-TEXT, NUMERIC, REGION, POINT = "text", "number", "region", "point"
+TEXT, NUMERIC, REGION, POINT, LINE = "text", "number", "region", "point", "line"
 
 
 class Shape:
@@ -143,13 +144,15 @@ def _kind(literal: str) -> str:
     first = literal[0]
     if first == "'":
         return TEXT
+    if first in "lL" or literal[:6].upper() == "MULTIL":
+        return LINE
     if first in "pPmM":
         return POINT if literal[:5].upper() == "POINT" else REGION
     return NUMERIC
 
 
 def _geometry(kind: str, literals: Sequence[str]) -> Any | None:
-    """Return regions or points as WKB; None if one cannot be read."""
+    """Return regions, points or lines as WKB; None if one cannot be read."""
     import pyarrow as pa
     import shapely
 

@@ -7,13 +7,17 @@ from difflib import get_close_matches
 RELATIONS = ("disjoint", "meets", "overlaps", "equals", "inside", "contains", "covers", "covered_by")
 DISTANCES = ("within_distance", "beyond_distance")
 OGC = ("s_intersects", "s_disjoint", "s_equals", "s_touches", "s_overlaps", "s_within", "s_contains")
+OGC_OF_LINES = ("s_crosses",)  # between regions and points alone nothing crosses
 FUNCTIONS = (
-    *OGC, *RELATIONS, "relation", *DISTANCES, "casei", "accenti", "date", "timestamp", "decimal", "bbox", "circle",
+    *OGC, *OGC_OF_LINES, *RELATIONS, "relation", "line_relation", *DISTANCES, "casei", "accenti", "date", "timestamp",
+    "decimal", "bbox", "circle",
 )  # fmt: skip
 ARITHMETIC = ("+", "-", "*", "/", "%", "^", "div")
 
 _INSTEAD = {
-    "s_crosses": "only lines cross, and values are regions and points; use S_OVERLAPS or S_INTERSECTS",
+    "s_covers": "write S_CONTAINS, or S_INTERSECTS and the relations that you mean",
+    "s_coveredby": "write S_WITHIN",
+    "crosses": "write S_CROSSES",
     "t_after": "write `time > TIMESTAMP('...')`",
     "t_before": "write `time < TIMESTAMP('...')`",
     "t_equals": "write `time = TIMESTAMP('...')`",
@@ -36,8 +40,8 @@ _INSTEAD = {
 def refusal(name: str) -> str:
     """Return why an operation is not supported, and what to write instead.
 
-    >>> print(refusal("s_crosses"))
-    S_CROSSES is not supported: only lines cross, and values are regions and points; use S_OVERLAPS or S_INTERSECTS
+    >>> print(refusal("s_coveredby"))
+    S_COVEREDBY is not supported: write S_WITHIN
     """
     if name in ARITHMETIC:
         return f"arithmetic (`{name}`) is not supported: compare the attribute with a computed number"

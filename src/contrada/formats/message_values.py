@@ -19,10 +19,10 @@ from contrada.doors import input_errors, plain_dict, reason_of
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.geojson.shapes import POINT, POLYGONAL, is_feature, is_geometry_object
 from contrada.formats.spatial import UNCHANGED, Spatial
-from contrada.geometry import Circle, Point, Region
-from contrada.geometry.circle import SpatialValue
+from contrada.geometry import Circle, Line, Point, Region
 from contrada.geometry.crs import Crs
 from contrada.geometry.faults import CIRCLE_CODE
+from contrada.geometry.line_relating import AnyValue
 from contrada.geometry.reading import is_shapely
 from contrada.limits import check_limit
 from contrada.model.types import has_types, types_accepting
@@ -30,11 +30,12 @@ from contrada.model.types import has_types, types_accepting
 # Exact types of values that are kept as they are: most messages need a single set lookup.
 _OF_PYTHON = (type(None), bool, int, float, str, Decimal, datetime, date, list, tuple, timedelta, time)
 _OF_NUMPY = (np.bool_, np.int64, np.int32, np.float64, np.float32, np.str_, np.datetime64)
-PLAIN_TYPES: frozenset[type] = frozenset((*_OF_PYTHON, *_OF_NUMPY, Region, Point, Circle))
+PLAIN_TYPES: frozenset[type] = frozenset((*_OF_PYTHON, *_OF_NUMPY, Region, Point, Circle, Line))
 # _TESTED_TYPES: types that operators test. _UNTESTED_TYPES: types of JSON and Arrow that only added types can test.
 _TESTED_TYPES = (bool, int, float, str, Decimal, date, np.bool_, np.integer, np.floating, np.datetime64)
 _UNTESTED_TYPES = (list, tuple, timedelta, time, np.timedelta64, np.ndarray)
 _BYTES_TYPES = (bytes, bytearray, memoryview)
+_LINE_CODES = (2, 5)
 _POINT_CODE = 1  # of WKB; plus 1000, 2000 or 3000 with Z, M or both
 IsAsked = Callable[[str], bool]
 
@@ -43,8 +44,8 @@ def read_message(message: Any, is_asked: IsAsked, spatial: Spatial = UNCHANGED) 
     """Return a message with dotted names and plain values; `spatial` says how geometry is read.
 
     Nested mappings become dotted names; Shapely and `__geo_interface__` objects, GeoJSON geometry and WKB become
-    regions and points. Attributes for which `is_asked` is False are not converted, and may be missing from the result.
-    An object that is no value is a FormatError.
+    regions, points and lines. Attributes for which `is_asked` is False are not converted, and may be missing from the
+    result. An object that is no value is a FormatError.
 
     >>> message = {"wind": {"speed": 12}, "at": {"type": "Point", "coordinates": [1, 2]}}
     >>> read_message(message, {"wind.speed", "at"}.__contains__)
@@ -136,7 +137,7 @@ def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
         return spatial.of_geojson(value, crs)
     if value is None or isinstance(value, _TESTED_TYPES):
         return value
-    if isinstance(value, Region | Point | Circle):
+    if isinstance(value, Region | Point | Circle | Line):
         return spatial.changed(value) if spatial.is_changing else value
     if isinstance(value, _BYTES_TYPES):
         return _geometry_of_wkb(bytes(value), spatial)
@@ -164,18 +165,21 @@ def _read(value: Any, spatial: Spatial, crs: str | None) -> Any:
     )
 
 
-def _geometry_of_wkb(data: bytes, spatial: Spatial) -> SpatialValue:
+def _geometry_of_wkb(data: bytes, spatial: Spatial) -> AnyValue:
     code = int.from_bytes(data[1:5], "little" if data[:1] == b"\x01" else "big") & 0x0FFFFFFF
     if code == CIRCLE_CODE:
         circle = Circle.from_wkb(data)
         return spatial.changed(circle) if spatial.is_changing else circle
+    if code % 1000 in _LINE_CODES:
+        line = Line.from_wkb(data)
+        return spatial.changed(line) if spatial.is_changing else line
     if code % 1000 != _POINT_CODE:
         return spatial.of_wkb(data)
     read = Point.from_wkb(data)
     return spatial.changed(read) if spatial.is_changing else read
 
 
-def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> SpatialValue:
+def _geometry_of_shapely(value: Any, spatial: Spatial, crs: str | None) -> AnyValue:
     if crs is not None or spatial.is_changing or value.geom_type not in (POINT, *POLYGONAL):
         srid = int(shapely.get_srid(value)) % (1 << 32)  # 2^31 and above come as negative numbers
         return spatial.of_shapely(value, Crs.of(srid or None) or spatial.input_crs(crs))

@@ -12,17 +12,19 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FormatError, RegionError
-from contrada.formats.geojson.shapes import POINT, POLYGONAL, coordinates_of, shape_of, wkb_of_geojson
-from contrada.geometry import Circle, Point, PointArray, Region, RegionArray, Rejection
+from contrada.formats.geojson.shapes import LINEAR, POINT, POLYGONAL, coordinates_of, shape_of, wkb_of_geojson
+from contrada.geometry import Circle, Line, LineArray, Point, PointArray, Region, RegionArray, Rejection
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.mixed import ValueRows, crs_of_type, mixed_on_globe, parts_by_crs, sift_mixed
-from contrada.geometry.circle import NOT_WRAPPED, SpatialValue, leaves_world
+from contrada.geometry.circle import NOT_WRAPPED, leaves_world
 from contrada.geometry.circle import TYPE as CIRCLE
 from contrada.geometry.crs import Crs, common_crs, is_geographic
 from contrada.geometry.faults import FaultCode
 from contrada.geometry.globe import HALF, WHOLE, Globe, wrapped_longitudes
 from contrada.geometry.globe_reading import region_on_globe, wrapped_column
 from contrada.geometry.interchange import polygons_to_wkb
+from contrada.geometry.line_column import sift_lines
+from contrada.geometry.line_relating import AnyValue
 from contrada.geometry.reading import sift_regions
 from contrada.geometry.sources import RawRegions, raw_from_geojson, raw_from_shapely, raw_from_wkb
 from contrada.geometry.wellknown import shapes_from_wkb
@@ -102,8 +104,8 @@ class Spatial:
         """Return the CRS of input that names none, given the default of its format."""
         return Crs.of(default if self.crs is None else None if self.crs == NO_CRS else self.crs)
 
-    def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> SpatialValue:
-        """Return the region or point of a GeoJSON geometry object, or the circle of an object like one."""
+    def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> AnyValue:
+        """Return the region, point or line of a GeoJSON geometry object, or the circle of an object like one."""
         crs, kind = self.input_crs(default), value["type"]
         if kind == CIRCLE:
             return self._placed_circle(Circle.from_geojson(value, crs=crs))
@@ -115,8 +117,8 @@ class Spatial:
             return self._projected_point(_checked_point(self._wrapped_point(Point(x, y, crs=crs))))
         return self.of_shapely(shape_of(value), crs)
 
-    def of_shapely(self, geometry: Any, crs: Crs | None) -> Region | Point:
-        """Return the region or point of a Shapely geometry; points, lines and collections are buffered if asked."""
+    def of_shapely(self, geometry: Any, crs: Crs | None) -> Region | Point | Line:
+        """Return the value of a Shapely geometry; points, lines and collections are buffered if asked."""
         kind = geometry.geom_type
         if kind in POLYGONAL:
             quick = partial(Region.from_shapely, geometry, crs=crs)
@@ -124,8 +126,10 @@ class Spatial:
         if kind == POINT and self.buffer is None:
             point = self._wrapped_point(Point.from_shapely(geometry, crs=crs))
             return self._projected_point(_checked_point(point))
+        if kind in LINEAR and self.buffer is None:
+            return self._projected_line(self._unwrapped_line(Line.from_shapely(geometry, crs=crs)))
         if self.buffer is None:
-            raise RegionError(f"need a region or point, got {kind}; buffer= makes a region of it")
+            raise RegionError(f"need a region, point or line, got {kind}; buffer= makes a region of it")
         return self._widened(geometry, crs)
 
     def of_wkb(self, data: bytes) -> Region:
@@ -133,12 +137,12 @@ class Spatial:
         region = self._region(partial(Region.from_wkb, data), partial(raw_from_wkb, [data]), None)
         return self._moved_region(region) if self._is_moving else region
 
-    def of_column(self, column: Any) -> Iterator[tuple[int, SpatialValue | Rejection]]:
+    def of_column(self, column: Any) -> Iterator[tuple[int, AnyValue | Rejection]]:
         """Yield the regions, points and circles of an Arrow column with their rows, and rejections."""
         mixed = mixed_on_globe(column, self._wrapping, self.to_crs is not None, circles=True)
         is_changing = self.is_changing
         for part in mixed.with_circles:
-            values: Iterable[SpatialValue] = part.column
+            values: Iterable[AnyValue] = part.column
             for row, value in zip(part.rows.tolist(), values, strict=True):
                 yield row, self._tried(row, value) if is_changing else value
         for item in mixed.rejected:
@@ -148,9 +152,13 @@ class Spatial:
     @overload
     def changed(self, value: Circle) -> Circle: ...
     @overload
-    def changed(self, value: Region | Point) -> Region | Point: ...
-    def changed(self, value: SpatialValue) -> SpatialValue:
-        """Wrap and reproject a region or point, and buffer a point; a circle only gets a CRS."""
+    def changed(self, value: Region | Point | Line) -> Region | Point | Line: ...
+    def changed(self, value: AnyValue) -> AnyValue:
+        """Wrap and reproject a region or point, and buffer points and lines; a circle only gets a CRS."""
+        if isinstance(value, Line):
+            if not self._is_moving:
+                return self._unwrapped_line(value)
+            return self.of_shapely(value.to_shapely(), value.crs or self.input_crs(None))
         if isinstance(value, Circle):
             crs = value.crs or self.input_crs(None)
             return self._placed_circle(value if crs is value.crs else Circle(value.center, value.radius, crs=crs))
@@ -205,13 +213,13 @@ class Spatial:
                 return region
         return Region._from_column(region_on_globe(raw(), crs, globe))
 
-    def _tried(self, row: int, value: SpatialValue) -> SpatialValue | Rejection:
+    def _tried(self, row: int, value: AnyValue) -> AnyValue | Rejection:
         try:
             return self.changed(value)
         except ContradaError as error:
             return Rejection(row, str(error), FaultCode.VALUE)
 
-    def _tried_wkb(self, item: Rejection, column: Any) -> Region | Point | Rejection:
+    def _tried_wkb(self, item: Rejection, column: Any) -> Region | Point | Line | Rejection:
         """Buffer a line, a multipoint or a collection of a column."""
         data = column[item.row].as_py()
         geometry = shapes_from_wkb([data]).geometries[0] if isinstance(data, bytes) else None
@@ -240,6 +248,20 @@ class Spatial:
             return point
         ((x, y),) = self._projected(np.array([[point.x, point.y]]), point.crs)
         return Point(x, y, crs=self.to_crs)
+
+    def _unwrapped_line(self, line: Line) -> Line:
+        """Return a line; raise if it would have to be wrapped: a line that leaves the world is not cut."""
+        is_far = max(-line.bounds[0], line.bounds[2]) > HALF
+        if is_far and self._globe_for(line.crs or self.input_crs(None)) is not None:
+            raise RegionError("the line leaves longitude -180..180, and lines are not wrapped; cut it there")
+        return line
+
+    def _projected_line(self, line: Line) -> Line:
+        if self.to_crs is None or line.crs == self.to_crs:
+            return line
+        ends = np.cumsum([len(part) for part in line.parts])[:-1]
+        moved = np.split(self._projected(np.concatenate(line.parts), line.crs), ends)
+        return Line(*(part.tolist() for part in moved), crs=self.to_crs)
 
     def _projected_region(self, region: Region) -> Region:
         if self.to_crs is None or region.crs == self.to_crs:
@@ -369,7 +391,7 @@ def sift_column(column: Any, spatial: Spatial, crs: Crs | None = None, repair: b
     rejected, repaired, done = list(mixed.rejected), [mixed.repaired], []
     widened = [_NO_ROWS]
     for part in mixed.parts:
-        if isinstance(part.column, PointArray) and spatial.buffer is not None:
+        if isinstance(part.column, PointArray | LineArray) and spatial.buffer is not None:
             widened.append(part.rows)
             continue
         placed, bad, mended = _placed(part, spatial, repair)
@@ -424,6 +446,10 @@ def _placed(part: ValueRows, spatial: Spatial, repair: bool) -> tuple[ValueRows,
     geometries, rows = shapely.set_coordinates(geometries, moved)[stays], rows[stays]
     if isinstance(column, PointArray):
         return ValueRows(PointArray.from_shapely(geometries, crs=spatial.to_crs), rows), bad, _NO_ROWS
+    if isinstance(column, LineArray):
+        lines = sift_lines("shapely", geometries, spatial.to_crs)
+        bad += [item._replace(row=int(rows[item.row])) for item in lines.rejected]
+        return ValueRows(lines.lines, rows[lines.rows]), bad, _NO_ROWS
     sifted = sift_regions("shapely", geometries, spatial.to_crs, repair)
     bad += [item._replace(row=int(rows[item.row])) for item in sifted.rejected]
     return ValueRows(sifted.regions, rows[sifted.rows]), bad, rows[sifted.repaired]

@@ -13,7 +13,7 @@ from contrada.formats.reading import read_messages
 from contrada.formats.records import OpenFile, Read, Record, Rejected, Source
 from contrada.formats.tables.subscription_rows import SubscriptionTable, whole_table
 from contrada.formats.templates import column_of, misfits, pattern_columns, template_columns
-from contrada.geometry import Point, Region, RegionArray
+from contrada.geometry import Line, Point, Region, RegionArray
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.crs import Crs
 from contrada.limits import check_limit
@@ -192,8 +192,8 @@ def _kind_of(name: str, value: Any) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise FormatError(f"{name}: need text or an integer, got {value!r:.60}")
         return "text" if isinstance(value, str) else "an integer"
-    if isinstance(value, Region | Point):
-        kind = "a region" if isinstance(value, Region) else "a point"
+    if isinstance(value, Region | Point | Line):
+        kind = f"a {type(value).__name__.lower()}"
         return kind if value.crs is None else f"{kind} in {value.crs.label}"
     scalar = scalar_of(value)
     if not isinstance(value, str) and scalar is None:

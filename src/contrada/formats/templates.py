@@ -13,7 +13,7 @@ from typing import Any
 
 from contrada.errors import ContradaError, CrsError, FilterError
 from contrada.formats.tables.rows import attributes_of, values_of
-from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry import Line, LineArray, Point, PointArray, Region, RegionArray
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.mixed import is_geometry, is_null, parts_of
 from contrada.geometry.crs import Crs, common_crs
@@ -64,13 +64,16 @@ def misfits(values: Sequence[Any]) -> list[int]:
 
 
 def column_of(values: Sequence[Any]) -> Any:
-    """Return an Arrow column of values of one kind, without misfits; regions and points as WKB with their CRS."""
+    """Return an Arrow column of values of one kind, without misfits; shapes as WKB with their CRS."""
     from contrada.geometry.arrow.geoarrow import with_crs
 
     first = values[0] if values else None
-    if isinstance(first, Region | Point):
-        points = [(point.x, point.y) for point in values] if isinstance(first, Point) else None
-        column = RegionArray.from_regions(values) if points is None else PointArray(points, crs=first.crs)
+    if isinstance(first, Region | Point | Line):
+        column: RegionArray | PointArray | LineArray
+        if isinstance(first, Point):
+            column = PointArray([(point.x, point.y) for point in values], crs=first.crs)
+        else:
+            column = LineArray.from_lines(values) if isinstance(first, Line) else RegionArray.from_regions(values)
         return with_crs(pa.chunked_array([column.to_wkb()]), column.crs)
     if (instants := _instants(values)) is not None:
         return pa.array(instants[1], pa.int64()).cast(pa.timestamp(instants[0], "UTC"))
@@ -155,7 +158,7 @@ def _column_values(column: Any) -> tuple[Sequence[Any], Crs | None]:
     for part in parts:
         crs = common_crs(crs, part.column.crs)
         own = part.column
-        plain = PointArray(own.xy) if isinstance(own, PointArray) else RegionArray(own.arrays)
+        plain = PointArray(own.xy) if isinstance(own, PointArray) else type(own)(own._arrays)
         for k, row in enumerate(part.rows.tolist()):
             values[row] = plain[k]
     for item in bad:

@@ -8,6 +8,7 @@ from contrada.geometry.distance import within_distance
 from contrada.geometry.faults import FaultCode, Rejection
 from contrada.geometry.line import Line
 from contrada.geometry.line_column import LineArray, SiftedLines
+from contrada.geometry.line_relation import LineRelation, LineRelationSet
 from contrada.geometry.matrix import (
     contains,
     covered_by,
@@ -33,6 +34,8 @@ __all__ = [
     "FaultCode",
     "Line",
     "LineArray",
+    "LineRelation",
+    "LineRelationSet",
     "Point",
     "PointArray",
     "Region",

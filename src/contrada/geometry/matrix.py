@@ -55,7 +55,7 @@ def de9im(a: Any, b: Any, *, threads: int | None = None) -> Any:
     """
     _refuse_circles(a, b)
     codes, is_single = _codes(a, b, threads, until_met=False)
-    texts = _LETTERS[_entries(codes)].view("U9").reshape(-1)
+    texts = _LETTERS[entries_of(codes)].view("U9").reshape(-1)
     return str(texts[0]) if is_single else texts
 
 
@@ -64,7 +64,7 @@ def _predicate(holds: Callable[[NDArray[np.int64], int, int], NDArray[np.bool_]]
         _refuse_circles(a, b)
         first, second = shape_of(a), shape_of(b)
         codes, is_single = _codes(first, second, threads, until_met)
-        answers = holds(_entries(codes).T, _dimension(first), _dimension(second))
+        answers = holds(entries_of(codes).T, _dimension(first), _dimension(second))
         return bool(answers[0]) if is_single else answers
 
     return evaluate
@@ -239,7 +239,7 @@ def _dimension(value: Any) -> int:
     return 0 if isinstance(value, (Point, PointArray)) else 1 if isinstance(value, (Line, LineArray)) else 2
 
 
-def _entries(codes: Codes) -> NDArray[np.int64]:
+def entries_of(codes: Codes) -> NDArray[np.int64]:
     """Return the entries of matrices, (n, 9): 0 for F, otherwise the dimension plus 1."""
     return codes[:, np.newaxis] >> _SHIFTS & 3
 
@@ -266,13 +266,15 @@ def matrix_codes(a: Column, b: Column, threads: int | None = None, until_met: bo
         return _transposed(matrix_codes(b, a, threads, until_met))
     if isinstance(a, PointArray):
         return _point_codes(a, b, rows, threads)
-    out, most = np.empty(rows, np.int64), _most_comparisons(a, b)
+    out = np.empty(rows, np.int64)
+    sizes = _most_vertices(a), _most_vertices(b)
+    most = _most_comparisons(*sizes)
     if isinstance(a, LineArray):
         assert isinstance(b, (LineArray, RegionArray)), "points come first"
         arrays = (*a._kernel_arrays(), *b._kernel_arrays())
         kernel = kernels.relate_lines_to_regions if isinstance(b, RegionArray) else kernels.relate_lines
         run_sliced(
-            lambda start, stop: kernel(*arrays, ALL_ROWS, ALL_ROWS, int(until_met), most, start, stop, out),
+            lambda start, stop: kernel(*arrays, ALL_ROWS, ALL_ROWS, int(until_met), most, *sizes, start, stop, out),
             rows,
             threads,
         )
@@ -281,14 +283,16 @@ def matrix_codes(a: Column, b: Column, threads: int | None = None, until_met: bo
     return _region_codes(a, b, rows, threads)
 
 
-def _most_comparisons(*columns: Column) -> int:
-    """Return how many comparisons a pair of shapes may take, by the largest of each column."""
-    vertices = 0
-    for column in columns:
-        assert not isinstance(column, PointArray)
-        a = column._arrays
-        vertices += int(np.diff(a.ring_offsets[a.region_offsets]).max(initial=0))
-    return limit("comparisons") + COMPARISONS_PER_VERTEX * vertices
+def _most_vertices(column: Column) -> int:
+    """Return the number of vertices of the largest shape of a column."""
+    assert not isinstance(column, PointArray)
+    a = column._arrays
+    return int(np.diff(a.ring_offsets[a.region_offsets]).max(initial=1))
+
+
+def _most_comparisons(*vertices: int) -> int:
+    """Return how many comparisons a pair of shapes may take, by the vertices of the largest of each column."""
+    return limit("comparisons") + COMPARISONS_PER_VERTEX * sum(vertices)
 
 
 def _checked(codes: Codes) -> Codes:
@@ -303,7 +307,7 @@ def _checked(codes: Codes) -> Codes:
 
 
 def _transposed(codes: Codes) -> Codes:
-    return np.asarray((_entries(codes)[:, _TRANSPOSED] << _SHIFTS).sum(axis=1))
+    return np.asarray((entries_of(codes)[:, _TRANSPOSED] << _SHIFTS).sum(axis=1))
 
 
 def _code(**entries: int | NDArray[Any]) -> Any:
@@ -321,16 +325,19 @@ def _outline_arrays(a: RegionArray) -> tuple[NDArray[Any], ...]:
 def _region_codes(a: RegionArray, b: RegionArray, rows: int, threads: int | None) -> Codes:
     """Return the codes of two columns of regions, from their relations and from where their boundaries run."""
     relations = np.broadcast_to(relate(a, b, threads=threads), rows)
-    of_a, of_b, most = np.empty(rows, np.int64), np.empty(rows, np.int64), _most_comparisons(a, b)
+    of_a, of_b = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    most = _most_comparisons(_most_vertices(a), _most_vertices(b))
     for line, region, out in ((a, b, of_a), (b, a, of_b)):
         arrays = (*_outline_arrays(line), *region._kernel_arrays())
 
-        def relate_slice(start: int, stop: int, arrays: Any = arrays, out: Any = out) -> None:
-            kernels.relate_lines_to_regions(*arrays, ALL_ROWS, ALL_ROWS, 0, most, start, stop, out)
+        sizes = _most_vertices(line), _most_vertices(region)
+
+        def relate_slice(start: int, stop: int, arrays: Any = arrays, sizes: Any = sizes, out: Any = out) -> None:
+            kernels.relate_lines_to_regions(*arrays, ALL_ROWS, ALL_ROWS, 0, most, *sizes, start, stop, out)
 
         run_sliced(relate_slice, rows, threads)
         _checked(out)
-    outline_a, outline_b = _entries(of_a).T, _entries(of_b).T
+    outline_a, outline_b = entries_of(of_a).T, entries_of(of_b).T
     apart = np.isin(relations, [Relation.DISJOINT, Relation.MEETS])
     a_inside = np.isin(relations, [Relation.EQUALS, Relation.INSIDE, Relation.COVERED_BY])
     b_inside = np.isin(relations, [Relation.EQUALS, Relation.CONTAINS, Relation.COVERS])
@@ -347,7 +354,7 @@ def _point_codes(a: PointArray, b: Column, rows: int, threads: int | None) -> Co
     """Return the codes of points with points, lines or regions; the boundary of a point is empty."""
     if isinstance(b, LineArray):
         places = np.empty(rows, np.uint8)
-        arrays = (a.xy, *b._kernel_arrays(), ALL_ROWS, ALL_ROWS)
+        arrays = (a.xy, *b._kernel_arrays(), ALL_ROWS, ALL_ROWS, _most_vertices(b))
         run_sliced(lambda start, stop: kernels.locate_on_lines(*arrays, start, stop, places), rows, threads)
         has_boundary = np.broadcast_to(np.diff(b._boundaries()[1]) > 0, rows)  # never one point: the count is even
         inside, on_boundary = places == POINT_IN, places == POINT_END

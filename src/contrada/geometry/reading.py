@@ -39,7 +39,7 @@ from contrada.shown import short
 
 One = Region | Point
 Many = RegionArray | PointArray
-ONE_GEOMETRY = "a Region or Point, a Shapely geometry or an object with __geo_interface__"
+ONE_SHAPE = "a Region, Point or Line, a Shapely geometry or an object with __geo_interface__"
 GEOMETRY_OR_COLUMN = (
     "a Region, Point, RegionArray or PointArray, or geometry of Shapely, GeoPandas, GeoArrow or __geo_interface__"
 )
@@ -197,15 +197,15 @@ def geometry_of(value: Any, needed: str = GEOMETRY_OR_COLUMN) -> One | Many:
     raise ArgumentError(f"need {needed}, got {type(value).__name__}")
 
 
-def one_geometry_of(value: Any) -> One:
-    """Return one region or point from any supported object; a column raises an ArgumentError."""
-    made = geometry_of(value, ONE_GEOMETRY)
-    if isinstance(made, (RegionArray, PointArray)):
-        raise ArgumentError(f"need one region or point, got a column of {len(made)}")
+def one_shape_of(value: Any) -> One | Line:
+    """Return one region, point or line from any supported object; a column raises an ArgumentError."""
+    made = shape_of(value, ONE_SHAPE)
+    if isinstance(made, (RegionArray, PointArray, LineArray)):
+        raise ArgumentError(f"need one region, point or line, got a column of {len(made)}")
     return made
 
 
-def shape_of(value: Any) -> One | Many | Line | LineArray:
+def shape_of(value: Any, needed: str = GEOMETRY_OR_COLUMN) -> One | Many | Line | LineArray:
     """Return one region, point or line, or a column of one of these, from any supported object.
 
     >>> shape_of({"type": "LineString", "coordinates": [[0, 0], [1, 1]]})
@@ -214,21 +214,21 @@ def shape_of(value: Any) -> One | Many | Line | LineArray:
     if isinstance(value, (Line, LineArray)):
         return value
     if is_shapely(value):
-        return Line.from_shapely(value) if value.geom_type in _LINE_NAMES else geometry_of(value)
+        return Line.from_shapely(value) if value.geom_type in _LINE_NAMES else geometry_of(value, needed)
     if isinstance(value, Mapping):
         geometry = value.get("geometry") if value.get("type") == "Feature" else value
         is_line = isinstance(geometry, Mapping) and geometry.get("type") in _LINE_NAMES
-        return Line.from_geojson(value) if is_line else geometry_of(value)
+        return Line.from_geojson(value) if is_line else geometry_of(value, needed)
     if _is_array_of_shapely(value):
         kinds = shapely.get_type_id(np.asarray(value, dtype=object))
-        return LineArray.from_shapely(value) if np.isin(kinds, LINE_TYPES).all() else geometry_of(value)
+        return LineArray.from_shapely(value) if np.isin(kinds, LINE_TYPES).all() else geometry_of(value, needed)
     if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
         from contrada.geometry.arrow.lines import is_line_array
 
-        return LineArray.from_arrow(value) if is_line_array(value) else geometry_of(value)
+        return LineArray.from_arrow(value) if is_line_array(value) else geometry_of(value, needed)
     if not isinstance(value, (Region, Point)) and isinstance(getattr(value, "__geo_interface__", None), Mapping):
-        return shape_of(value.__geo_interface__)
-    return geometry_of(value)
+        return shape_of(value.__geo_interface__, needed)
+    return geometry_of(value, needed)
 
 
 def _is_array_of_shapely(value: Any) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from contrada.codes import NO_INDEX
 from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import Arrays, frozen
-from contrada.geometry.circle import CircleArray, SpatialValues
+from contrada.geometry.line_relating import AnyValues
 
 _NO_RINGS = (frozen(np.zeros(1, np.int64)), frozen(np.zeros(2, np.int32)), frozen(np.empty(0, np.uint8)))
 _NO_LARGE = frozen(np.empty(0, np.int32)), frozen(np.empty(0, np.int64))
@@ -46,8 +46,8 @@ def region_items(
     return Items(*arrays, boxes, large, bases, int(np.diff(arrays.region_offsets).max(initial=1)))
 
 
-def boxes_of(column: SpatialValues) -> NDArray[np.float64]:
-    """Return the boxes of regions or points, and boxes that hold circles."""
-    if isinstance(column, RegionArray | CircleArray):
+def boxes_of(column: AnyValues) -> NDArray[np.float64]:
+    """Return the boxes of regions, points or lines, and boxes that hold circles."""
+    if not isinstance(column, PointArray):
         return column.bounds
     return np.ascontiguousarray(np.concatenate([column.xy, column.xy], axis=1))

@@ -8,16 +8,17 @@ whole subtrees are answered by copying a run of a list.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.codes import CONTAINS_BIT, DISJOINT_BIT, FAN, MAX_LEVELS
-from contrada.geometry import Point, PointArray, RegionArray
+from contrada.geometry import LineArray, Point, PointArray, RegionArray
 from contrada.geometry.arrays import Arrays, concatenate, frozen
 from contrada.geometry.circle import Circle, CircleArray, SpatialValue, SpatialValues
+from contrada.geometry.line_relating import AnyValues
 from contrada.geometry.relate import NO_MASKS
 from contrada.index.circles import match_circles
 from contrada.index.edge_trees import EdgeTrees
@@ -25,6 +26,10 @@ from contrada.index.hugepages import room, settled
 from contrada.index.items import Items, boxes_of, items_of, region_items
 from contrada.kernels.match.tables import TREE, TREE_SCRATCH
 
+AnyShapes = TypeVar(
+    "AnyShapes", RegionArray, PointArray, LineArray, RegionArray | PointArray, RegionArray | LineArray,
+    RegionArray | PointArray | LineArray,
+)  # fmt: skip
 MAX_STACK_NODES = FAN * MAX_LEVELS  # nodes waiting to be visited: the children of a node on each level
 # Writers set the first number to 1 while they hold the interpreter; kernels count themselves in another number: see
 # kernels/runtime/gil_gate.py.
@@ -242,24 +247,24 @@ _NO_NODES = frozen(np.empty((0, 4)))
 _NO_LISTS = (frozen(np.zeros(1, np.int32)), frozen(np.empty(0, np.int32))) * 2
 
 
-def corners_of(column: SpatialValues) -> NDArray[np.float64]:
+def corners_of(column: AnyValues) -> NDArray[np.float64]:
     """Return a place for each value of a column, in the first two numbers of its row."""
     if isinstance(column, CircleArray):
         return column.centers.xy
     return column.xy if isinstance(column, PointArray) else column.bounds
 
 
-def z_order(column: SpatialValues) -> NDArray[np.int64]:
+def z_order(column: AnyValues) -> NDArray[np.int64]:
     """Return the rows of a column in an order that puts neighbours roughly together; fast."""
     order: NDArray[np.int64] = kernels.z_order(corners_of(column))
     return order
 
 
-def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> RegionArray | PointArray:
+def reordered(column: AnyShapes, order: NDArray[np.int64]) -> AnyShapes:
     """Return the rows of a column in another order."""
     if isinstance(column, PointArray):
         return column[order]
-    arrays, chosen = column.arrays, np.ascontiguousarray(order, np.int64)
+    arrays, chosen = column._arrays, np.ascontiguousarray(order, np.int64)
     starts, stops = arrays.region_offsets[chosen], arrays.region_offsets[chosen + 1]
     rings = int((stops - starts).sum())
     vertices = int((arrays.ring_offsets[stops] - arrays.ring_offsets[starts]).sum())
@@ -271,14 +276,16 @@ def reordered(column: RegionArray | PointArray, order: NDArray[np.int64]) -> Reg
         room((len(chosen), 4), np.float64),
     )
     kernels.gather_regions(*arrays, frozen(chosen), *made)
-    return RegionArray(made, column.crs)
+    return type(column)(made, column.crs)
 
 
-def joined(columns: list[RegionArray | PointArray]) -> RegionArray | PointArray:
+def joined(columns: list[AnyShapes]) -> AnyShapes:
     """Return the rows of several columns of one kind."""
-    if isinstance(columns[0], PointArray):
-        return PointArray(np.concatenate([c.xy for c in columns if isinstance(c, PointArray)]), crs=columns[0].crs)
-    return RegionArray(concatenate([c.arrays for c in columns if isinstance(c, RegionArray)]), columns[0].crs)
+    first = columns[0]
+    if isinstance(first, PointArray):
+        return PointArray(np.concatenate([c.xy for c in columns]), crs=first.crs)  # type: ignore[union-attr]
+    arrays = [c._arrays for c in columns]  # type: ignore[union-attr]
+    return type(first)(concatenate(arrays), first.crs)
 
 
 def first_of_equals(column: RegionArray | PointArray, keys: NDArray[np.int64]) -> NDArray[np.bool_]:

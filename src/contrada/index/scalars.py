@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.codes import A_POINT, ABSENT, MAX_LANE, NOTHING, OTHERS_PER_SLOT, TEXT
-from contrada.geometry import Point
+from contrada.geometry import Line, Point
 from contrada.geometry.arrays import frozen
-from contrada.geometry.circle import Circle, SpatialValue
+from contrada.geometry.circle import Circle
+from contrada.geometry.line_relating import AnyValue
 from contrada.index.entries import filters_of
 from contrada.index.packed import GATE_VIEW
 from contrada.index.ranking import ScalarArrays
@@ -77,10 +78,10 @@ _BOX = Struct("=4d").pack
 NOTHING_BESIDE = Beside(EVERYWHERE, NO_REGIONS, _NO_REGION, NO_TABLE)
 
 
-def beside_of(value: SpatialValue | None, table: NDArray[np.int64]) -> Beside:
+def beside_of(value: AnyValue | None, table: NDArray[np.int64]) -> Beside:
     """Return the spatial value of one message with a table of constraints; None if the message has no value.
 
-    Of a circle only the box is there, and no table: kernels know regions and points.
+    Of a circle or line only the box is there, and no table: kernels know regions and points.
     """
     if isinstance(value, Point):
         x, y = value.x, value.y
@@ -88,7 +89,7 @@ def beside_of(value: SpatialValue | None, table: NDArray[np.int64]) -> Beside:
         return tuple.__new__(Beside, (box, NO_REGIONS, _POINT, table))  # calling the class takes three times as long
     if value is None:
         return Beside(NOWHERE, NO_REGIONS, _NO_REGION, table)
-    if isinstance(value, Circle):
+    if isinstance(value, Circle | Line):
         return Beside(value._column.bounds, NO_REGIONS, _NO_REGION, NO_TABLE)
     arrays = value._kernel_arrays
     return Beside(arrays[4], arrays, _FIRST, table)

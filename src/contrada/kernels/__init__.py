@@ -27,6 +27,7 @@ _MODULES = {
     "grow_by_metres": "globe.bounds",
     "fill_places": "globe.bounds",
     "match_metres": "match.metres",
+    "list_box_pairs": "match.box_pairs",
     "build_chains": "relate.chains",
     "build_edge_tree": "relate.edge_tree",
     "count_wkb": "read.wkb",

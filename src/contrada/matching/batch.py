@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.codes import NOTHING
-from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry import Line, LineArray, Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import concatenate, frozen, offsets_of
 from contrada.geometry.arrow.circles import CircleRows
 from contrada.geometry.arrow.mixed import SpatialRows, ValueRows
-from contrada.geometry.circle import NO_CIRCLES, Circle, CircleArray, SpatialValue, SpatialValues, joined_circles
+from contrada.geometry.circle import NO_CIRCLES, Circle, CircleArray, SpatialValues, joined_circles
+from contrada.geometry.line_relating import AnyValue, AnyValues
 from contrada.geometry.pool import check_threads, cores, map_threaded
+from contrada.index.items import boxes_of
+from contrada.index.lines import LineTree, lines_matched
 from contrada.index.near import DistanceTree
-from contrada.index.packed import PackedTree, z_order
+from contrada.index.packed import PackedTree, joined, z_order
 from contrada.index.scalars import EVERYWHERE, NO_REGIONS, NO_TABLE, Beside, EncodedMessages, ScalarIndex
 from contrada.index.scanned import RecordView
 from contrada.matching.residual import Residual
@@ -39,10 +42,10 @@ NO_PAIRS: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class SpatialColumn(NamedTuple):
-    """Regions, points and circles of one attribute: message k has region `region_of[k]`, or point or circle, or -1.
+    """The values of one attribute: message k has region `region_of[k]`, point `point_of[k]`, circle or line, or -1.
 
     If `is_whole`, every message k has region k, or every message k has point k. Without circles there is no
-    `circle_of`.
+    `circle_of`, and without lines no `line_of`.
     """
 
     regions: RegionArray
@@ -52,18 +55,20 @@ class SpatialColumn(NamedTuple):
     is_whole: bool = False
     circles: CircleArray = NO_CIRCLES
     circle_of: Integers | None = None
+    lines: LineArray | None = None
+    line_of: Integers | None = None
 
     @classmethod
     def of_parts(cls, parts: Sequence[SpatialRows], size: int) -> SpatialColumn:
         """Return the values of `size` messages from columns and the messages that their rows belong to."""
-        if len(parts) == 1 and len(parts[0].rows) == size > 0:
+        if len(parts) == 1 and len(parts[0].rows) == size > 0 and not isinstance(parts[0].column, LineArray):
             column, rows = parts[0]
             none = np.full(size, -1)
             if isinstance(column, RegionArray):
                 return cls(column, _joined_points([]), rows, none, True)
             if isinstance(column, PointArray):
                 return cls(_joined_regions([]), column, none, rows, True)
-        places = {kind: np.full(size, -1) for kind in (RegionArray, PointArray, CircleArray)}
+        places = {kind: np.full(size, -1) for kind in (RegionArray, PointArray, CircleArray, LineArray)}
         columns: dict[type, list[Any]] = {kind: [] for kind in places}
         for column, rows in parts:
             kind = type(column)
@@ -73,8 +78,16 @@ class SpatialColumn(NamedTuple):
             _joined_regions(columns[RegionArray]), _joined_points(columns[PointArray]),
             places[RegionArray], places[PointArray],
         )  # fmt: skip
-        circles = columns[CircleArray]
-        return made._replace(circles=joined_circles(circles), circle_of=places[CircleArray]) if circles else made
+        if circles := columns[CircleArray]:
+            made = made._replace(circles=joined_circles(circles), circle_of=places[CircleArray])
+        if lines := columns[LineArray]:
+            made = made._replace(lines=joined(lines), line_of=places[LineArray])
+        return made
+
+    @property
+    def presence(self) -> NDArray[np.bool_]:
+        """Whether each message has a value."""
+        return np.asarray(np.logical_or.reduce([place >= 0 for _, place in self.kinds]))
 
     @property
     def regions_and_points(self) -> tuple[tuple[RegionArray | PointArray, Integers], ...]:
@@ -82,10 +95,14 @@ class SpatialColumn(NamedTuple):
         return (self.regions, self.region_of), (self.points, self.point_of)
 
     @property
-    def kinds(self) -> tuple[tuple[SpatialValues, Integers], ...]:
-        """The regions, the points and the circles, if any, each with the row of every message there."""
-        plain = self.regions_and_points
-        return plain if self.circle_of is None else (*plain, (self.circles, self.circle_of))
+    def kinds(self) -> tuple[tuple[AnyValues, Integers], ...]:
+        """The regions, the points, and circles and lines if any, each with the row of every message there."""
+        found: tuple[tuple[AnyValues, Integers], ...] = self.regions_and_points
+        if self.circle_of is not None:
+            found = (*found, (self.circles, self.circle_of))
+        if self.lines is not None and self.line_of is not None:
+            found = (*found, (self.lines, self.line_of))
+        return found
 
     def chosen(self, rows: Integers | slice) -> SpatialColumn:
         """Return the values of the messages `rows`."""
@@ -94,8 +111,11 @@ class SpatialColumn(NamedTuple):
             places = (none[: len(rows)], rows) if len(self.points) else (rows, none[: len(rows)])
             return self._replace(region_of=places[0], point_of=places[1], is_whole=False)
         circle_of = None if self.circle_of is None else self.circle_of[rows]
+        line_of = None if self.line_of is None else self.line_of[rows]
         places = self.region_of[rows], self.point_of[rows]
-        return self._replace(region_of=places[0], point_of=places[1], is_whole=False, circle_of=circle_of)
+        return self._replace(
+            region_of=places[0], point_of=places[1], is_whole=False, circle_of=circle_of, line_of=line_of
+        )
 
     def order(self) -> Integers:
         """Return all messages; those with values that lie close together are close together."""
@@ -111,9 +131,9 @@ class SpatialColumn(NamedTuple):
             has_none[messages] = False
         return np.concatenate([*found, np.flatnonzero(has_none)])
 
-    def parts(self) -> list[tuple[SpatialValues, Integers, Integers]]:
-        """Return regions, points and circles, if any: column, messages that have one, and their rows in the column."""
-        found: list[tuple[SpatialValues, Integers, Integers]] = []
+    def parts(self) -> list[tuple[AnyValues, Integers, Integers]]:
+        """Return the values of each kind, if any: column, messages that have one, and their rows in the column."""
+        found: list[tuple[AnyValues, Integers, Integers]] = []
         for column, place in self.kinds:
             messages = np.flatnonzero(place >= 0)
             if len(messages):
@@ -125,9 +145,9 @@ class SpatialColumn(NamedTuple):
         boxes, region_of = np.empty((len(self.region_of), 4)), np.empty(len(self.region_of), np.int64)
         given = frozen(self.point_of), frozen(self.region_of)
         kernels.fill_boxes(self.points.xy, self.regions.bounds, *given, boxes, region_of)
-        if self.circle_of is not None:
-            are_circles = self.circle_of >= 0
-            boxes[are_circles] = self.circles.bounds[self.circle_of[are_circles]]
+        for column, place in self.kinds[2:]:  # only the boxes of circles and lines
+            rows = np.flatnonzero(place >= 0)
+            boxes[rows] = boxes_of(column)[place[rows]]
         regions = self.regions._kernel_arrays() if len(self.regions) else NO_REGIONS
         return Beside(frozen(boxes), regions, frozen(region_of), table)
 
@@ -150,12 +170,17 @@ class Batch(NamedTuple):
         return Batch(self.rows[start:stop], spatial, self.custom, scalars)
 
     def objects(self, place: int) -> dict[Slot, Any]:
-        """Return the regions and points of one message, by slot."""
+        """Return the regions, points and lines of one message, by slot."""
         found: dict[Slot, Any] = {}
         for name, column in self.spatial.items():
             for values, places in column.kinds:
-                if places[place] >= 0:
-                    found[name, "region"] = found[name, "point"] = values[int(places[place])]
+                if places[place] < 0:
+                    continue
+                value = values[int(places[place])]
+                if isinstance(value, Line):
+                    found[name, "line"] = value
+                else:
+                    found[name, "region"] = found[name, "point"] = value
         return found
 
 
@@ -183,8 +208,9 @@ def _joined_points(columns: list[PointArray]) -> PointArray:
     return columns[0] if len(columns) == 1 else PointArray(np.concatenate([*(c.xy for c in columns), np.empty((0, 2))]))
 
 
-def spatial_of_objects(values: Mapping[int, SpatialValue], size: int) -> SpatialColumn:
-    """Return the regions, points and circles of an attribute, given by message."""
+def spatial_of_objects(values: Mapping[int, AnyValue], size: int) -> SpatialColumn:
+    """Return the values of an attribute, given by message."""
+    lines = {row: value for row, value in values.items() if isinstance(value, Line)}
     regions = {row: value._column for row, value in values.items() if isinstance(value, Region)}
     points = {row: (value.x, value.y) for row, value in values.items() if isinstance(value, Point)}
     circles = {row: value for row, value in values.items() if isinstance(value, Circle)}
@@ -195,6 +221,8 @@ def spatial_of_objects(values: Mapping[int, SpatialValue], size: int) -> Spatial
         parts.append(ValueRows(_joined_regions(list(regions.values())), np.fromiter(regions, np.int64)))
     if points:
         parts.append(ValueRows(PointArray(np.array(list(points.values()))), np.fromiter(points, np.int64)))
+    if lines:
+        parts.append(ValueRows(LineArray.from_lines(list(lines.values())), np.fromiter(lines, np.int64)))
     return SpatialColumn.of_parts(parts, size)
 
 
@@ -242,7 +270,7 @@ def main_attribute(snapshot: Snapshot) -> str | None:
     counts: dict[str, int] = {}
     for level in snapshot.levels:
         for (name, _), part in (*level.trees.items(), *level.checks.items()):
-            if isinstance(part, PackedTree | DistanceTree | Residual):
+            if isinstance(part, PackedTree | DistanceTree | LineTree | Residual):
                 counts[name] = counts.get(name, 0) + len(part.masks)
     return max(counts, key=counts.__getitem__, default=None)
 
@@ -277,9 +305,20 @@ def _tree_pairs(slot: Slot, tree: Tree, batch: Batch) -> Pairs:
     column = batch.spatial.get(slot[0])
     found = []
     for values, messages, rows in () if column is None else column.parts():
-        counts, filters = tree.match_many(values, rows)
+        counts, filters = _matched(tree, values, rows)
         found.append((np.repeat(messages, counts), filters.astype(np.int64)))
     return _joined(found)
+
+
+def _matched(tree: PackedTree | DistanceTree | LineTree, values: AnyValues, rows: Integers) -> tuple[Integers, Any]:
+    """Match rows of a column with a tree; return the number of filters of each row, and the filters."""
+    if isinstance(tree, LineTree):
+        return tree.match_many(values, rows)
+    if not isinstance(values, LineArray):
+        return tree.match_many(values, rows)
+    if isinstance(tree, PackedTree):
+        return lines_matched(tree, values, rows)
+    return np.zeros(len(rows), np.int64), np.empty(0, np.int32)  # lines are at no distance
 
 
 def _custom_pairs(tree: CustomIndex, values: Mapping[int, Any], rows: Integers) -> Pairs:
@@ -295,8 +334,8 @@ def _beside(level: Level, index: ScalarIndex, batch: Batch) -> tuple[Beside, Slo
         return Beside(frozen(np.repeat(EVERYWHERE, size, axis=0)), NO_REGIONS, nothing, NO_TABLE), None
     checks = level.checks_beside()
     column = batch.spatial.get(slot[0]) or SpatialColumn.of_parts([], size)
-    if column.circle_of is not None:
-        checks = None  # kernels know regions and points; those are checked later, together with circles
+    if column.circle_of is not None or column.line_of is not None:
+        checks = None  # kernels know regions and points; those are checked later, together with circles and lines
     table = NO_TABLE if checks is None else checks.table
     return column.beside(table), None if checks is None else slot
 
@@ -344,7 +383,8 @@ def _large_tree(snapshot: Snapshot, batch: Batch) -> Large | None:
     parts = batch.spatial[slot[0]].parts() if slot[0] in batch.spatial else []
     if not isinstance(tree, PackedTree) or not len(tree.disjoint_map) or len(parts) != 1:
         return None
-    return tree, *parts[0]
+    column, places, rows = parts[0]
+    return None if isinstance(column, LineArray) else (tree, column, places, rows)
 
 
 def is_direct(snapshot: Snapshot) -> bool:

@@ -11,12 +11,17 @@ import numpy as np
 
 from contrada.errors import ContradaError, CrsError, FormatError
 from contrada.formats.tables.rows import attributes_of, table_of, values_of
-from contrada.geometry import Circle, Point, Region, Rejection
-from contrada.geometry.arrow.mixed import SpatialRows, is_null, is_spatial, mixed_on_globe
-from contrada.geometry.circle import SpatialValue
+from contrada.geometry import Circle, Line, Point, Region, Rejection
+from contrada.geometry.arrow.mixed import (
+    SpatialRows,
+    is_null,
+    is_spatial,
+    mixed_on_globe,
+)
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import FaultCode
 from contrada.geometry.globe import Globe
+from contrada.geometry.line_relating import AnyValue
 from contrada.matching.batch import Batch, Integers, SpatialColumn, spatial_of_objects
 from contrada.matching.column_encoding import ColumnEncoder
 from contrada.matching.encoding import MessageEncoder
@@ -40,7 +45,7 @@ def batch_of_list(messages: Any, read: Reader, encoder: MessageEncoder, main: st
     rows: list[int] = []
     good: list[Mapping[str, Any]] = []
     bad: list[Rejection] = []
-    spatial: dict[str, dict[int, SpatialValue]] = defaultdict(dict)
+    spatial: dict[str, dict[int, AnyValue]] = defaultdict(dict)
     custom: dict[Slot, dict[int, Any]] = defaultdict(dict)
     for row, message in enumerate(messages):
         try:
@@ -49,7 +54,7 @@ def batch_of_list(messages: Any, read: Reader, encoder: MessageEncoder, main: st
             bad.append(Rejection(row, str(error), FaultCode.VALUE))
             continue
         for slot, value in objects.items():
-            if isinstance(value, Region | Point | Circle):
+            if isinstance(value, Region | Point | Circle | Line):
                 spatial[slot[0]][len(rows)] = value
             else:
                 custom[slot][row] = value
@@ -94,7 +99,7 @@ def batch_of_table(
             parts, rejected = checked_column(table, name, crs.get(name), globes.get(name))
             spatial[name] = SpatialColumn.of_parts(parts, size)
             if name in encoded.presences:
-                encoded.add_presence(name, np.logical_or.reduce([place >= 0 for _, place in spatial[name].kinds]))
+                encoded.add_presence(name, spatial[name].presence)
         else:
             rejected = encoded.add(name, column)
             if has_types():

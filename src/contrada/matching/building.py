@@ -14,10 +14,11 @@ from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
 from contrada.formats.tables.rows import values_of
 from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
-from contrada.geometry import PointArray, RegionArray, Rejection
+from contrada.geometry import Rejection
 from contrada.geometry.arrow.checks import check_column
 from contrada.geometry.arrow.mixed import ValueRows
 from contrada.geometry.globe import globes_of
+from contrada.geometry.line_relating import ShapeColumn
 from contrada.halving import in_halves
 from contrada.matching.table import ForwardingTable, subscribe_rows
 from contrada.matching.template import asked_columns, read_columns
@@ -172,7 +173,7 @@ class TableBuilder:
         return rejected
 
     def _subscribe(
-        self, rows: Any, numbers: NDArray[np.int64], template: Predicate, read: Mapping[str, RegionArray | PointArray]
+        self, rows: Any, numbers: NDArray[np.int64], template: Predicate, read: Mapping[str, ShapeColumn]
     ) -> list[RejectedRow]:
         """Subscribe rows, with geometry columns that are `read`; reject keys in use and rows that raise an error."""
         rejected: list[RejectedRow] = []

@@ -18,8 +18,9 @@ import numpy as np
 
 from contrada.codes import PRESENT, TEXT
 from contrada.formats.tables.rows import attributes_of
-from contrada.geometry import Circle, Point, Region
+from contrada.geometry import Circle, Line, Point, Region
 from contrada.geometry.arrow.mixed import is_spatial
+from contrada.matching.line_constraints import LINE_KINDS
 from contrada.matching.metre_constraints import shape_kind
 from contrada.model.values import KIND_NAMES
 
@@ -32,7 +33,7 @@ _KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("number", (int, float, Decimal, np.integer, np.floating)),
     ("text", (str,)),
     ("timestamp", (date, np.datetime64)),
-    (SPATIAL, (Region, Point, Circle, bytes)),
+    (SPATIAL, (Region, Point, Circle, Line, bytes)),
     ("array", (list, tuple, np.ndarray)),
 )
 
@@ -52,7 +53,8 @@ def kinds_by_attribute(
     for attribute, form in slots:
         found[attribute].add(ANYTHING if form == PRESENT else "text" if form >= TEXT else KIND_NAMES[form])
     for attribute, kind in spatial:
-        found[attribute].add(SPATIAL if shape_kind(kind) in ("region", "point") else ANYTHING)
+        is_spatial = kind in LINE_KINDS or shape_kind(kind) in ("region", "point")
+        found[attribute].add(SPATIAL if is_spatial else ANYTHING)
     for attribute in others:
         if attribute not in found:
             found[attribute].add(ANYTHING)

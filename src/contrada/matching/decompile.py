@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import codes
-from contrada.geometry import Crs, Point, PointArray, Region, RegionArray, RelationSet
+from contrada.geometry import Crs, Line, LineArray, Point, PointArray, Region, RegionArray, RelationSet
 from contrada.geometry.arrays import offsets_of, ranges
+from contrada.geometry.line_relating import ShapeColumn
+from contrada.geometry.line_relation import LineRelationSet
+from contrada.index.lines import LineTree
 from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, reordered
 from contrada.index.raw import RawRecords
@@ -18,6 +21,7 @@ from contrada.index.scalar_packing import raw_of
 from contrada.index.scalars import ScalarIndex
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder
+from contrada.matching.line_constraints import LineConstraints, LineResidual
 from contrada.matching.metre_constraints import unit_of
 from contrada.matching.near_constraints import NearConstraints, NearResidual
 from contrada.matching.residual import Residual
@@ -25,6 +29,7 @@ from contrada.matching.store.custom_types import CustomConstraints, CustomIndex,
 from contrada.matching.store.level import Level, Part, Spatial
 from contrada.matching.store.snapshot import Snapshot
 from contrada.model import Constraint, Filter, Predicate
+from contrada.model.constraint import SpatialOperator
 from contrada.model.forms import Bound, Operand, Test, is_text
 from contrada.model.reach import DistanceOperator, reach_of
 from contrada.model.restore import constraint_of
@@ -79,8 +84,7 @@ class Recollection:
         relations, crs = _operator(part, entry), self._crs.get(attribute)
         if isinstance(part.column, PointArray):
             return Constraint(attribute, relations, _value(part.column, entry, crs))
-        column = RegionArray(part.column[entry : entry + 1].arrays, crs)
-        return Constraint(attribute, relations, Region._from_column(column))
+        return Constraint(attribute, relations, _only(part.column[entry : entry + 1], crs))
 
 
 def _by_filter(filters: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -142,22 +146,29 @@ def _objects(level: Level, number: int, crs: Systems) -> Iterator[Constraint]:
             yield Constraint(attribute, _operator(part, entry), value)
 
 
-def _operator(part: Spatial | PackedTree | DistanceTree | Residual, entry: int) -> RelationSet | DistanceOperator:
-    """Return the operator of a constraint on a region or point."""
+def _operator(part: Spatial | PackedTree | DistanceTree | LineTree | Residual, entry: int) -> SpatialOperator:
+    """Return the operator of a constraint on a region, point or line."""
     mask = int(part.masks[entry])
     if isinstance(part, NearConstraints | DistanceTree | NearResidual):
         return reach_of(float(part.distances[entry]), mask, unit_of(part))
+    if isinstance(part, LineConstraints | LineTree | LineResidual):
+        return LineRelationSet.from_mask(mask)
     return RelationSet.from_mask(mask)
 
 
-def _value(column: RegionArray | PointArray, item: int, crs: Crs | None) -> Region | Point:
+def _value(column: ShapeColumn, item: int, crs: Crs | None) -> Region | Point | Line:
     """Return a copy of an item of a column: a view would keep the whole column in memory."""
     if isinstance(column, PointArray):
         x, y = column.xy[item].tolist()
         return Point(x, y, crs=crs)
-    copied = reordered(column, np.array([item]))
-    assert isinstance(copied, RegionArray)
-    return Region._from_column(RegionArray(copied.arrays, crs))
+    return _only(reordered(column, np.array([item])), crs)
+
+
+def _only(column: RegionArray | LineArray, crs: Crs | None) -> Region | Line:
+    """Return the only region or line of a column."""
+    if isinstance(column, LineArray):
+        return Line._from_column(LineArray(column._arrays, crs))
+    return Region._from_column(RegionArray(column.arrays, crs))
 
 
 def _scalars(level: Level, encoder: MessageEncoder, number: int) -> Iterator[Constraint]:

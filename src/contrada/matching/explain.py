@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrada.geometry import Circle, Point, Region, Relation
+from contrada.geometry import Circle, Line, LineRelation, Point, Region, Relation
 from contrada.geometry.distance import rough_distance
 from contrada.geometry.metres import rough_metres
 from contrada.matching.names import Name
@@ -26,12 +26,13 @@ RELATION_PHRASES = {
     Relation.INSIDE: "is inside",
     Relation.COVERED_BY: "is covered by",
 }
+LINE_PHRASES = {LineRelation.DISJOINT: "is disjoint from", LineRelation.WITHIN: "is within"}
 
 
 class ConstraintExplained(NamedTuple):
     """One constraint against one message: `value` is the message's value (None: absent).
 
-    `truth` is None if unknown; `relation` is the relation of `value` to the constraint's region or point.
+    `truth` is None if unknown; `relation` is the relation of `value` to the constraint's region, point or line.
 
     >>> print(explained_constraint(Constraint("price", "<", 100), {"price": "12"}))
     unknown  price < 100  price is '12', not a number
@@ -40,7 +41,7 @@ class ConstraintExplained(NamedTuple):
     constraint: Constraint
     value: Any
     truth: bool | None
-    relation: Relation | None
+    relation: Relation | LineRelation | None
 
     @property
     def distance(self) -> float | None:
@@ -63,6 +64,9 @@ class ConstraintExplained(NamedTuple):
         name = shortened(self.constraint.attribute, VALUE_WIDTH)
         if self.value is None:
             return f"{name} is absent"
+        if isinstance(self.relation, LineRelation):
+            phrase = f"{name} {LINE_PHRASES.get(self.relation, str(self.relation))} it"
+            return phrase if self.truth is not None else f"{phrase}; it is a line, and the operator relates regions"
         if self.relation is not None:
             return f"{name} {RELATION_PHRASES.get(self.relation, str(self.relation))} it"
         if self.distance is not None:
@@ -215,8 +219,9 @@ def _kind_asked(constraint: Constraint) -> str:
     kind = asked_kind(constraint)
     if kind is None:
         operator = constraint.operator
-        in_metres = isinstance(operator, DistanceOperator) and operator.unit is not None
-        return "a region or point of longitude and latitude" if in_metres else "a region or point"
+        if not isinstance(operator, DistanceOperator):
+            return "a region, point or line"
+        return "a region or point" if operator.unit is None else "a region or point of longitude and latitude"
     return KIND_NAMES[kind] if kind == TEXT else f"a {KIND_NAMES[kind]}"
 
 
@@ -227,7 +232,7 @@ def shown_constraint(constraint: Constraint) -> str:
     'S_OVERLAPS(area, POLYGON ((0 0, 100 0, ...)))'
     """
     text = str(constraint)
-    if isinstance(constraint.value, Region | Point):
+    if isinstance(constraint.value, Region | Point | Line):
         wkt = constraint.value.to_wkt()
         text = text.replace(wkt, shortened_wkt(wkt, WKT_WIDTH))
     return shortened(text, ASKED_WIDTH)
@@ -235,7 +240,7 @@ def shown_constraint(constraint: Constraint) -> str:
 
 def shown_value(value: Any, width: int) -> str:
     """Return a value of a message on one line of at most `width` characters."""
-    if isinstance(value, Region | Point):
+    if isinstance(value, Region | Point | Line):
         return shortened_wkt(value.to_wkt(), width)
     if isinstance(value, Circle):
         return shortened(value.to_text(), width)
@@ -253,7 +258,7 @@ def plain_value(value: Any) -> Any:
     >>> plain_value(np.float32(0.5)), plain_value(math.nan), plain_value(date(2020, 1, 2)), plain_value([1])
     (0.5, 'nan', '2020-01-02T00:00:00Z', '[1]')
     """
-    if isinstance(value, Region | Point | Circle):
+    if isinstance(value, Region | Point | Circle | Line):
         return value.to_geojson()
     if isinstance(value, np.bool_ | np.integer | np.floating) and not isinstance(value, np.longdouble | np.timedelta64):
         value = value.item()

@@ -13,7 +13,7 @@ from contrada.errors import ArgumentError, CrsError
 from contrada.formats.message_values import read_message
 from contrada.formats.spatial import Spatial
 from contrada.formats.tables.rows import attributes_of, table_of
-from contrada.geometry import Circle, Point, Region, Rejection
+from contrada.geometry import Circle, Line, Point, Region, Rejection
 from contrada.geometry.arrays import offsets_of
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.globe import Globe, wraps_of
@@ -264,11 +264,14 @@ class MatchingTable:
         objects: dict[Slot, Any] = {}
         are_types_added = has_types()
         for attribute, value in message.items():
-            if isinstance(value, (Region, Point, Circle)):
+            if isinstance(value, (Region, Point, Circle, Line)):
                 crs = value.crs
                 if crs is not None and crs != self._crs.get(attribute):
                     self._check_crs(attribute, crs)
-                objects[attribute, "region"] = objects[attribute, "point"] = value
+                if isinstance(value, Line):
+                    objects[attribute, "line"] = value
+                else:
+                    objects[attribute, "region"] = objects[attribute, "point"] = value
             elif are_types_added:
                 for kind in types_accepting(value):
                     objects[attribute, kind] = value

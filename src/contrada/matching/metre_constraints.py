@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from contrada.codes import BEYOND_BIT
 from contrada.errors import CrsError
 from contrada.geometry import Crs, PointArray, RegionArray
-from contrada.geometry.circle import CircleArray, SpatialValues
+from contrada.geometry.circle import CircleArray
 from contrada.geometry.crs import LONGITUDE_LATITUDE
+from contrada.geometry.line_column import LineArray
+from contrada.geometry.line_relating import AnyValues
 from contrada.geometry.metres import boxes_grown_by_metres, check_degrees, metre_outcomes, strips_grown_by_metres
 from contrada.index.items import boxes_of
 from contrada.index.metres import MetricTree
@@ -57,10 +59,10 @@ class MetreResidual(NearResidual):
         return MetreConstraints(self.filters, self.masks, self.column, self.distances)
 
     def are_satisfied(
-        self, values: SpatialValues, rows: NDArray[np.int64], entries: NDArray[np.int64]
+        self, values: AnyValues, rows: NDArray[np.int64], entries: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return whether the value in each of `rows` satisfies the constraint at the position in `entries`."""
-        if isinstance(values, CircleArray):
+        if isinstance(values, CircleArray | LineArray):
             return np.zeros(len(entries), bool)
         outcomes = metre_outcomes(values, self.column, rows, entries, self.distances[entries])
         return np.asarray(self.masks[entries] >> outcomes & 1 == 1)

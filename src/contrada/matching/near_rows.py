@@ -20,9 +20,10 @@ from contrada.formats.message_values import read_message
 from contrada.formats.spatial import Spatial
 from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
-from contrada.geometry import Circle, Point, Region
+from contrada.geometry import Circle, Line, Point, Region
 from contrada.geometry.arrow.mixed import ValueRows, mixed_on_globe
 from contrada.geometry.globe import Globe
+from contrada.geometry.line_column import LineArray
 from contrada.geometry.metres import NO_PLACE, bad_places, check_degrees, strips_grown_by_metres
 from contrada.halving import in_halves
 from contrada.index.items import boxes_of
@@ -150,7 +151,7 @@ def _list_boxes(
         with suppress(ContradaError):  # a bad message matches nothing
             values = read_message(message, attributes.__contains__, spatial)
             for name in attributes:
-                if isinstance(value := values.get(name), Region | Point | Circle):
+                if isinstance(value := values.get(name), Region | Point | Circle | Line):
                     yield name, boxes_of(value._column)
 
 
@@ -229,6 +230,8 @@ def _far_places(template: Predicate, read: Mapping[str, list[ValueRows]]) -> Ite
         operator, value = constraint.operator, constraint.value
         if isinstance(operator, DistanceOperator) and operator.unit is not None and isinstance(value, Column):
             for part in read.get(value.name, ()):
+                if isinstance(part.column, LineArray):
+                    continue  # lines have no distances, which binding says
                 check_degrees(part.column.crs)
                 for row in part.rows[bad_places(part.column)].tolist():
                     yield value.name, row

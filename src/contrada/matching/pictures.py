@@ -10,7 +10,7 @@ from contrada.amounts import counted, noun
 from contrada.drawing.cards import Markup, badge, card, element, figures, joined, swatch, table
 from contrada.drawing.outlines import Box, Outline, frame_of, longer_side, union_box
 from contrada.drawing.svg import Layer, svg
-from contrada.geometry import Circle, Point, Region, Rejection
+from contrada.geometry import Circle, Line, Point, Region, Rejection
 from contrada.geometry.pictures import outline_of
 from contrada.shown import short
 
@@ -101,7 +101,7 @@ def _filter_parts(why: Explanation, number: int, room: list[int]) -> list[Markup
         kind = {True: "hit", False: "missed", None: "near"}[one.truth]
         asked = element("code", shown_constraint(one.constraint))
         rows.append((badge(TRUTH_WORDS[one.truth], kind), asked, one.reason))
-        if one.relation is not None and room[0] > 0:
+        if one.relation is not None and not _has_line(one) and room[0] > 0:
             room[0] -= 1
             pictures += _relation_pictures(one)
     made = [element("p", element("b", f"filter {number + 1}{note}")), table(("", "constraint", "message"), rows)]
@@ -113,6 +113,10 @@ def _filter_parts(why: Explanation, number: int, room: list[int]) -> list[Markup
             element("p", swatch("message", "message"), "\N{EM SPACE}", swatch("subscription", "subscription")),
         ]
     return made
+
+
+def _has_line(one: ConstraintExplained) -> bool:
+    return isinstance(one.value, Line) or isinstance(one.constraint.value, Line)
 
 
 def _relation_pictures(one: ConstraintExplained) -> list[tuple[str, Markup]]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contrada.codes import DISJOINT_BIT
-from contrada.geometry import PointArray, RegionArray
+from contrada.geometry import LineArray, PointArray, RegionArray
 from contrada.geometry.arrays import frozen, offsets_of, ranges
-from contrada.geometry.circle import SpatialValue, SpatialValues
+from contrada.geometry.composition import LINE_MASKS
+from contrada.geometry.line_relating import AnyValue, AnyValues, line_relations
 from contrada.geometry.relate import ALL_ROWS, relate_rows
 from contrada.index.hugepages import settled
 from contrada.index.items import boxes_of, items_of
@@ -71,7 +72,7 @@ def share_of_boxes(boxes: NDArray[np.float64], size: tuple[float, float] | None)
 
 
 class ItemPart(Protocol):
-    """Constraints in arrays, on regions or points."""
+    """Constraints in arrays, on regions, points or lines."""
 
     @property
     def filters(self) -> NDArray[np.int32]:
@@ -82,8 +83,8 @@ class ItemPart(Protocol):
         """What each constraint asks for."""
 
     @property
-    def column(self) -> RegionArray | PointArray:
-        """The value of each constraint."""
+    def column(self) -> Any:
+        """The value of each constraint: a RegionArray, PointArray or LineArray."""
 
 
 class Residual:
@@ -118,7 +119,7 @@ class Residual:
         """The constraints in arrays."""
         return Constraints(self.filters, self.masks, self.column)
 
-    def passing(self, filters: NDArray[np.int64], value: SpatialValue | None) -> NDArray[np.int64]:
+    def passing(self, filters: NDArray[np.int64], value: AnyValue | None) -> NDArray[np.int64]:
         """Return those of the sorted `filters` whose constraints here `value` satisfies; None satisfies none."""
         asked, entries = self.entries_of(filters)
         if not len(asked):
@@ -138,9 +139,16 @@ class Residual:
         return np.repeat(known, stops - starts), ranges(starts, stops)
 
     def are_satisfied(
-        self, values: SpatialValues, rows: NDArray[np.int64], entries: NDArray[np.int64]
+        self, values: AnyValues, rows: NDArray[np.int64], entries: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Return whether the value in each of `rows` satisfies the constraint at the position in `entries`."""
+        """Return whether the value in each of `rows` satisfies the constraint at the position in `entries`.
+
+        Lines satisfy a mask of the eight relations by OGC's words in it.
+        """
         masks = self.masks[entries]
+        if isinstance(values, LineArray):
+            of_lines = LINE_MASKS[int(isinstance(self.column, PointArray))][masks]
+            return np.asarray(of_lines >> line_relations(values, self.column, rows, entries, of_lines) & 1 == 1)
+        assert not isinstance(self.column, LineArray), "only line relations are asked of lines"
         codes = relate_rows(values, self.column, rows, entries, masks)
         return np.asarray(masks >> codes & 1 == 1)

@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.codes import BEYOND_BIT, DISJOINT_BIT
+from contrada.codes import BEYOND_BIT, DISJOINT_BIT, LINE_DISJOINT_BIT
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.globe import Globe
 from contrada.geometry.metres import strips_grown_by_metres
 from contrada.index.items import boxes_of
 from contrada.index.near import grown_boxes
+from contrada.matching.line_constraints import LineConstraints
 from contrada.matching.metre_constraints import crs_in_metres
 from contrada.matching.near_constraints import NearConstraints
-from contrada.matching.residual import Constraints
+from contrada.matching.store.level import Spatial
 from contrada.matching.template import bind_template
 from contrada.model import Filter, Predicate
 from contrada.model.constraint import Constraint
@@ -78,13 +79,15 @@ def box_of(constraint: Constraint) -> NDArray[np.float64]:
     return np.asarray(box[0])
 
 
-def is_local_part(part: Constraints | NearConstraints) -> bool:
+def is_local_part(part: Spatial) -> bool:
     """Return True if only messages that meet or come near the values of the constraints satisfy them."""
     mask = int(part.masks[0])  # rows of a template share one mask
+    if isinstance(part, LineConstraints):
+        return not mask & LINE_DISJOINT_BIT
     return not mask & (BEYOND_BIT if isinstance(part, NearConstraints) else DISJOINT_BIT)
 
 
-def boxes_of_part(part: Constraints | NearConstraints) -> NDArray[np.float64]:
+def boxes_of_part(part: Spatial) -> NDArray[np.float64]:
     """Return the boxes that messages must meet to satisfy local constraints."""
     return part.plane_boxes() if isinstance(part, NearConstraints) else boxes_of(part.column)
 

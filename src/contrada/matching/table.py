@@ -16,9 +16,10 @@ from contrada.arguments import checks_methods
 from contrada.cql2.queries import Asked, asked_predicate, bound_predicate
 from contrada.doors import door
 from contrada.errors import ArgumentError, FilterError, KeyInUseError, TableError, UnknownKeyError
-from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry import Line, Point, Region
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.globe import globes_of
+from contrada.geometry.line_relating import ShapeColumn
 from contrada.matching.answer import Matches
 from contrada.matching.decompile import predicate_of
 from contrada.matching.explain import Explanation, explain
@@ -374,7 +375,7 @@ class ForwardingTable(MatchingTable):
         for part in predicate.filters:
             for constraint in part.constraints:
                 name = constraint.attribute
-                if not isinstance(constraint.value, Region | Point):
+                if not isinstance(constraint.value, Region | Point | Line):
                     if constraint.kind is not None:
                         crs.setdefault(name, self._crs.get(name))  # batches read only columns listed in _crs
                     continue
@@ -408,7 +409,7 @@ def subscribe_rows(
     rows: Any,
     template: Predicate,
     *,
-    read: Mapping[str, RegionArray | PointArray] = MappingProxyType({}),
+    read: Mapping[str, ShapeColumn] = MappingProxyType({}),
     written: Sequence[str] | None = None,
 ) -> None:
     """Do what `subscribe_many` does. `read` has geometry columns of the rows that are read already, by name.

@@ -13,21 +13,25 @@ from contrada.codes import FILTER, PLACE
 from contrada.errors import CrsError, FilterError, RegionError
 from contrada.formats.subscriptions import template_columns
 from contrada.formats.tables.rows import attributes_of, table_of
-from contrada.geometry import Point, PointArray, Region, RegionArray, read_regions
+from contrada.geometry import Line, LineArray, Point, PointArray, Region, RegionArray, read_regions
 from contrada.geometry.arrow.mixed import ValueRows, is_vertex
 from contrada.geometry.faults import FaultCode, first_error
 from contrada.geometry.globe import Globe
 from contrada.geometry.globe_reading import column_on_globe
+from contrada.geometry.line_relating import ShapeColumn
+from contrada.geometry.line_relation import LineRelationSet
 from contrada.geometry.metres import NO_PLACE, bad_places, check_degrees
 from contrada.index.packed import reordered
 from contrada.index.raw import RawRecords
 from contrada.matching.encoding import MessageEncoder
+from contrada.matching.line_constraints import LineConstraints
 from contrada.matching.metre_constraints import constraints_in, near_kind
 from contrada.matching.residual import Constraints
 from contrada.matching.store.level import Added, Slot, Spatial
 from contrada.matching.template_scalars import bind_scalar, whole_column
 from contrada.matching.wrapping import column_globes, wrapped_predicate
 from contrada.model import Column, Constraint, Filter, Predicate, forms
+from contrada.model.constraint import operator_for
 from contrada.model.reach import DistanceOperator
 
 
@@ -84,7 +88,7 @@ def asked_columns(rows: Any, template: Predicate) -> Any:
 def bind_template(
     rows: Any,
     template: Predicate,
-    read: Mapping[str, RegionArray | PointArray] = MappingProxyType({}),
+    read: Mapping[str, ShapeColumn] = MappingProxyType({}),
     globes: Mapping[str, Globe] = MappingProxyType({}),
 ) -> BoundTemplate:
     """Bind a template to the rows of an Arrow table; `read` has geometry columns that are read already, by name.
@@ -94,9 +98,8 @@ def bind_template(
     table = asked_columns(rows, template)
     template, wrapped = wrapped_predicate(template, globes), column_globes(template, globes)
     # By value in the template, so that each column is read once.
-    columns: dict[Any, RegionArray | PointArray] = {
-        Column(name): column_on_globe(column, wrapped[name]) if name in wrapped else column
-        for name, column in read.items()
+    columns: dict[Any, ShapeColumn] = {
+        Column(name): _on_globe(column, wrapped.get(name)) for name, column in read.items()
     }
     spatial: list[list[tuple[Slot, Spatial]]] = []
     scalars: list[tuple[forms.Slot, int, RawRecords]] = []
@@ -111,14 +114,12 @@ def bind_template(
     return BoundTemplate(table.num_rows, len(template), spatial, scalars, long, *names)
 
 
-def read_columns(
-    read: Mapping[str, list[ValueRows]], rows: NDArray[np.int64], count: int
-) -> dict[str, RegionArray | PointArray]:
+def read_columns(read: Mapping[str, list[ValueRows]], rows: NDArray[np.int64], count: int) -> dict[str, ShapeColumn]:
     """Return chosen rows of geometry columns that are read already, for `bind_template`; a table has `count` rows.
 
     Columns of several kinds, or without a value in a chosen row, are left out.
     """
-    found: dict[str, RegionArray | PointArray] = {}
+    found: dict[str, ShapeColumn] = {}
     for name, parts in read.items():
         if len(parts) != 1:
             continue
@@ -134,7 +135,7 @@ def _bind_spatial(
     part: Filter,
     numbers: NDArray[np.int32],
     table: Any,
-    columns: dict[Any, RegionArray | PointArray],
+    columns: dict[Any, ShapeColumn],
     globes: Mapping[str, Globe],
 ) -> list[tuple[Slot, Spatial]]:
     """Return the spatial constraints of a filter for all rows, the most selective first."""
@@ -148,10 +149,16 @@ def _bind_spatial(
         if constraint.value not in columns:
             columns[constraint.value] = _column_of(table, constraint.value, globes)
         column = columns[constraint.value]
-        operator = constraint.operator
-        assert not isinstance(operator, str), "operators of registered types are refused above"
+        asks = constraint.operator
+        assert not isinstance(asks, str), "operators of registered types are refused above"
+        kind = "point" if isinstance(column, PointArray) else "line" if isinstance(column, LineArray) else "region"
+        operator = operator_for(asks, kind)
         masks = np.full(table.num_rows, operator.mask, np.uint8)
-        kind = "point" if isinstance(column, PointArray) else "region"
+        if isinstance(operator, LineRelationSet):
+            slot = constraint.attribute, "line" if kind == "line" else f"line {kind}"
+            bound.append((slot, LineConstraints(numbers, masks, column)))
+            continue
+        assert not isinstance(column, LineArray), "operators for lines are line relations"
         if isinstance(operator, DistanceOperator):
             distances = distances_of(operator, table)
             if operator.unit is not None:
@@ -197,8 +204,13 @@ def sifted_distances(operator: DistanceOperator, table: Any) -> tuple[NDArray[np
     return made, {row: f"{name}: a distance needs a finite number of at least 0, got {made[row]}" for row in bad}
 
 
-def _column_of(table: Any, value: Column | Region | Point, globes: Mapping[str, Globe]) -> RegionArray | PointArray:
-    """Return the regions or points of all rows: a column, or one value repeated."""
+def _on_globe(column: ShapeColumn, globe: Globe | None) -> ShapeColumn:
+    """Return a column wrapped as a globe says; lines are not wrapped."""
+    return column if globe is None or isinstance(column, LineArray) else column_on_globe(column, globe)
+
+
+def _column_of(table: Any, value: Column | Region | Point | Line, globes: Mapping[str, Globe]) -> ShapeColumn:
+    """Return the regions, points or lines of all rows: a column, or one value repeated."""
     if isinstance(value, Column):
         array = table.column(value.name)
         try:
@@ -207,15 +219,18 @@ def _column_of(table: Any, value: Column | Region | Point, globes: Mapping[str, 
             raise RegionError(f"column {value.name!r}, {error}", row=error.row) from error
         except CrsError as error:
             raise CrsError(f"column {value.name!r}: {error}") from error
-    if isinstance(value, Region):
+    if isinstance(value, Region | Line):
         return reordered(value._column, np.zeros(table.num_rows, np.int64))
     return PointArray(np.repeat(value._column.xy, table.num_rows, axis=0), crs=value.crs)
 
 
-def _geometry_of(array: Any, globe: Globe | None) -> RegionArray | PointArray:
-    """Return the regions of an Arrow column, or its points if it has GeoArrow points or its first fault is a point."""
+def _geometry_of(array: Any, globe: Globe | None) -> ShapeColumn:
+    """Return the regions of an Arrow column; or its points or lines, if its type or its first fault says so."""
     from contrada.geometry.arrow.geoarrow import storage_of
+    from contrada.geometry.arrow.lines import is_line_array
 
+    if is_line_array(array):
+        return LineArray.from_arrow(array)
     if is_vertex(storage_of(array)[0].type):
         return _points_of(array, globe)
     read = read_regions(array, wrap=None if globe is None else globe.wrap)

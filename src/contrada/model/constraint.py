@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from contrada.arguments import checks_methods
 from contrada.codes import WITHIN_MASK
 from contrada.doors import input_errors, reason_of
 from contrada.errors import FilterError, LimitError
 from contrada.forking import cached_property
-from contrada.geometry import Circle, Point, Region, Relation, RelationSet
+from contrada.geometry import Circle, Line, Point, Region, Relation, RelationSet
 from contrada.geometry.immutable import Immutable
+from contrada.geometry.line_relation import LineRelation, LineRelationSet, line_relations_of, region_relations_of
 from contrada.geometry.metres import check_degrees, check_places
-from contrada.geometry.reading import one_geometry_of
+from contrada.geometry.reading import one_shape_of
 from contrada.limits import check_limit
 from contrada.model import operators
 from contrada.model.forms import Slot, Test
@@ -33,13 +34,16 @@ from contrada.model.text import encode_text, parse_like
 from contrada.model.types import type_named, type_taking
 from contrada.model.values import NUMBER, scalar_of
 
+SpatialOperator: TypeAlias = RelationSet | LineRelationSet | DistanceOperator
+
 
 @checks_methods("__init__")
 class Constraint(Immutable):
     """Test of one attribute of a message, immutable.
 
     The operator is a Relation or RelationSet, read "attribute RELATION value", or WithinDistance or BeyondDistance, and
-    the value a Region or Point. Or the operator is text: `=`, `!=`, `<`, `<=`, `>`, `>=`, `between`, `in`, `prefix`,
+    the value a Region or Point. With a LineRelation or LineRelationSet, or OGC's words in RelationSet, it may be a Line
+    too. Or the operator is text: `=`, `!=`, `<`, `<=`, `>`, `>=`, `between`, `in`, `prefix`,
     `suffix`, `contains`, `like`, their negations with `not`, `is null`, `is not null`. `casei` ignores the case of
     text, `accenti` its accents.
 
@@ -50,7 +54,7 @@ class Constraint(Immutable):
     """
 
     attribute: str
-    operator: str | RelationSet | DistanceOperator
+    operator: str | SpatialOperator
     value: Any
     casei: bool
     accenti: bool
@@ -58,7 +62,7 @@ class Constraint(Immutable):
     def __init__(
         self,
         attribute: str,
-        operator: str | Relation | RelationSet | DistanceOperator,
+        operator: str | Relation | LineRelation | SpatialOperator,
         value: Any = None,
         *,
         casei: bool = False,
@@ -78,7 +82,7 @@ class Constraint(Immutable):
 
     @classmethod
     def _restored(
-        cls, attribute: str, operator: str | RelationSet | DistanceOperator, value: Any, casei: bool, accenti: bool,
+        cls, attribute: str, operator: str | SpatialOperator, value: Any, casei: bool, accenti: bool,
         kind: str | None,
     ) -> Constraint:  # fmt: skip
         """Return the constraint that was made with these parts, which are not checked again."""
@@ -90,7 +94,11 @@ class Constraint(Immutable):
 
     @cached_property
     def kind(self) -> str | None:
-        """What this is compared with: a region or point, what is near one, or a registered type; None for scalars."""
+        """What this is compared with: a region, point or line, what is near one, or an added type; None for scalars."""
+        if isinstance(self.operator, LineRelationSet):
+            if isinstance(self.value, Line):
+                return "line"
+            return "line point" if isinstance(self.value, Point) else "line region"
         if isinstance(self.operator, RelationSet):
             return "point" if isinstance(self.value, Point) else "region"
         if isinstance(self.operator, DistanceOperator):
@@ -108,12 +116,14 @@ class Constraint(Immutable):
 
     @property
     def is_spatial(self) -> bool:
-        """Whether this compares with a region or point."""
-        return isinstance(self.operator, RelationSet | DistanceOperator)
+        """Whether this compares with a region, point or line."""
+        return isinstance(self.operator, SpatialOperator)
 
     @property
     def is_local(self) -> bool:
-        """Whether only values that meet or lie near the region or point satisfy this."""
+        """Whether only values that meet or lie near the region, point or line satisfy this."""
+        if isinstance(self.operator, LineRelationSet):
+            return LineRelation.DISJOINT not in self.operator
         if isinstance(self.operator, DistanceOperator):
             return self.operator.is_within
         return isinstance(self.operator, RelationSet) and Relation.DISJOINT not in self.operator
@@ -155,7 +165,7 @@ class Constraint(Immutable):
         >>> print(Constraint("severity", ">=", 3).negated, "|", Constraint("open", "=", True).negated)
         severity < 3 | open = FALSE
         """
-        if isinstance(self.operator, RelationSet | DistanceOperator):
+        if isinstance(self.operator, SpatialOperator):
             return Constraint(self.attribute, ~self.operator, self.value)
         if self.kind is not None:
             raise FilterError(f"`{self}` cannot be negated: its operator belongs to a registered type")
@@ -163,7 +173,7 @@ class Constraint(Immutable):
             return Constraint(self.attribute, self.operator, not self.value)
         return self._asking(operators.negation_of(self.operator), self.value)
 
-    def _asking(self, operator: str | RelationSet | DistanceOperator, value: Any) -> Constraint:
+    def _asking(self, operator: str | SpatialOperator, value: Any) -> Constraint:
         """Return a constraint on the same attribute with the same foldings."""
         return Constraint(self.attribute, operator, value, casei=self.casei, accenti=self.accenti)
 
@@ -186,7 +196,7 @@ class Constraint(Immutable):
     def _key(self) -> tuple[object, ...]:
         if isinstance(self.operator, RelationSet):
             return self.attribute, self.operator.mask, self.value
-        if isinstance(self.operator, DistanceOperator):
+        if isinstance(self.operator, DistanceOperator | LineRelationSet):
             return self.attribute, self.operator, self.value
         if self.columns:
             # A date equals its midnight.
@@ -214,39 +224,35 @@ class Constraint(Immutable):
         if word is not None:
             return f"{'' if self.operator.word else 'NOT '}{word}({name}, {value})"
         names = "".join(f", '{relation}'" for relation in self.operator)
-        return f"relation({name}, {value}{names})"
+        function = "relation" if isinstance(self.operator, RelationSet) else "line_relation"
+        return f"{function}({name}, {value}{names})"
 
     def __repr__(self) -> str:
         return f"<Constraint {self}>"
 
 
-def _checked(
-    operator: object, value: Any, is_folded: bool, escape: str
-) -> tuple[str | RelationSet | DistanceOperator, Any]:
+def _checked(operator: object, value: Any, is_folded: bool, escape: str) -> tuple[str | SpatialOperator, Any]:
     """Return the operator and the operand to keep."""
-    if isinstance(operator, Relation | RelationSet | DistanceOperator):
+    if isinstance(operator, Relation | LineRelation | SpatialOperator):
         if isinstance(value, Circle):
             operator, value = _of_circle(operator, value)
-        if not isinstance(value, Region | Point | Column):
-            value = one_geometry_of(value)
+        if not isinstance(value, Region | Point | Line | Column):
+            value = one_shape_of(value)
         if is_folded:
             raise FilterError("casei and accenti apply to text only")
         if isinstance(operator, DistanceOperator):
-            if operator.mask & WITHIN_MASK in (WHOLE, WITHIN_MASK ^ WHOLE) and not isinstance(value, Point):
-                raise FilterError("only a circle, of a point and a distance, can hold the whole of a value")
-            if operator.unit is not None and not isinstance(value, Column):
-                check_degrees(value.crs)
-                check_places(value._column)
-            return operator, value
-        return RelationSet(operator), value
+            return _checked_reach(operator, value), value
+        asked = LineRelationSet(operator) if isinstance(operator, LineRelation | LineRelationSet) else None
+        relations = RelationSet(operator) if asked is None else asked  # type: ignore[arg-type]
+        return operator_for(relations, "line" if isinstance(value, Line) else "region"), value
     if not isinstance(operator, str):
-        needed = "text, a Relation, a RelationSet, WithinDistance or BeyondDistance"
+        needed = "text, a Relation, RelationSet, LineRelation or LineRelationSet, WithinDistance or BeyondDistance"
         raise FilterError(f"operator: need {needed}, got {operator!r:.60}")
     plain = " ".join(operator.lower().split())
     if not is_folded and type_taking(plain, value) is not None:
         return plain, value
     name = operators.normalised(operator)
-    if isinstance(value, Region | Point | Circle):
+    if isinstance(value, Region | Point | Circle | Line):
         raise FilterError(f"`{name}` applies to scalars and text; for regions use a Relation such as OVERLAPS")
     operand = operators.checked_operand(name, value)
     some = operand[0] if type(operand) is tuple else operand
@@ -258,14 +264,55 @@ def _checked(
     return name, operand
 
 
-def _of_circle(operator: Relation | RelationSet | DistanceOperator, circle: Circle) -> tuple[DistanceOperator, Point]:
+def _of_circle(operator: Relation | LineRelation | SpatialOperator, circle: Circle) -> tuple[DistanceOperator, Point]:
     """Return a relation to a circle as an operator on the distance from its centre."""
     if isinstance(operator, DistanceOperator):
         raise FilterError(CIRCLE_DISTANCE)
-    outcomes = CIRCLE_OUTCOMES.get(RelationSet(operator))
+    if isinstance(operator, LineRelation | LineRelationSet):
+        relations = region_relations_of(LineRelationSet(operator))
+    else:
+        relations = RelationSet(operator)
+    outcomes = None if relations is None else CIRCLE_OUTCOMES.get(relations)
     if outcomes is None:
         raise FilterError(f"{CIRCLE_RELATIONS} polygon")
     return reach_of(circle.radius, outcomes), circle.center
+
+
+def operator_for(operator: SpatialOperator, kind: str) -> SpatialOperator:
+    """Return the operator to keep for a value of a kind: "region", "point" or "line"; raise FilterError if none fits.
+
+    >>> operator_for(RelationSet.S_WITHIN, "line")
+    LineRelationSet(EQUALS, WITHIN)
+    """
+    if isinstance(operator, LineRelationSet):
+        return operator if kind == "line" else region_relations_of(operator) or operator
+    if kind != "line":
+        return operator
+    if isinstance(operator, RelationSet):
+        return _of_line(operator)
+    raise FilterError("distances are between regions and points; lines have none")
+
+
+def _checked_reach(operator: DistanceOperator, value: Any) -> DistanceOperator:
+    if isinstance(value, Line):
+        raise FilterError("distances are between regions and points; lines have none")
+    if operator.mask & WITHIN_MASK in (WHOLE, WITHIN_MASK ^ WHOLE) and not isinstance(value, Point):
+        raise FilterError("only a circle, of a point and a distance, can hold the whole of a value")
+    if operator.unit is not None and not isinstance(value, Column):
+        check_degrees(value.crs)
+        check_places(value._column)
+    return operator
+
+
+def _of_line(relations: RelationSet) -> LineRelationSet:
+    """Return the operator for a line that is the same word of OGC's; raise FilterError if there is none."""
+    found = line_relations_of(relations)
+    if found is None:
+        word = relations.word or " or ".join(map(str, relations))
+        raise FilterError(
+            f"`{word}` relates regions; with a line use S_WITHIN, S_CROSSES or another of OGC's relations"
+        )
+    return found
 
 
 def is_pattern(operator: object) -> bool:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from contrada.codes import ELSEWHERE, ENCLOSED_BIT, WITHIN_MASK
-from contrada.geometry import Circle, Point, Region, Relation, RelationSet, relate
+from contrada.geometry import Circle, Line, Point, Region, Relation, RelationSet, relate
 from contrada.geometry.circle import CircleArray
 from contrada.geometry.crs import common_crs
 from contrada.geometry.distance import near_outcomes
+from contrada.geometry.line_relating import line_relation
+from contrada.geometry.line_relation import LineRelation, LineRelationSet, line_mask_of
 from contrada.geometry.metres import metre_outcomes
 from contrada.geometry.relate import ALL_ROWS
 from contrada.model.constraint import Constraint
@@ -33,9 +35,13 @@ def truth(constraint: Constraint, value: Any) -> bool | None:
     >>> [truth(asked, value) for value in (2, 1.0, "1", float("nan"), None)]
     [True, False, None, None, None]
     """
-    if isinstance(constraint.operator, RelationSet):
+    if isinstance(constraint.operator, RelationSet | LineRelationSet):
         relation = relation_to(constraint, value)
-        return None if relation is None else relation in constraint.operator
+        if relation is None:
+            return None
+        if isinstance(relation, LineRelation) and isinstance(constraint.operator, RelationSet):
+            return _of_words(constraint.operator, relation)
+        return relation in constraint.operator
     if isinstance(constraint.operator, DistanceOperator):
         outcome = outcome_of(constraint, value)
         return None if outcome is None else bool(constraint.operator.mask >> outcome & 1)
@@ -51,16 +57,34 @@ def truth(constraint: Constraint, value: Any) -> bool | None:
     return _passes(constraint, operator, found) != is_negation(operator)
 
 
-def relation_to(constraint: Constraint, value: Any) -> Relation | None:
-    """Return the relation of a value to the region or point of a spatial constraint; None unless both are spatial.
+def relation_to(constraint: Constraint, value: Any) -> Relation | LineRelation | None:
+    """Return the relation of a value to the shape of a spatial constraint; None unless both are spatial.
+
+    It is one of OGC's relations if the constraint asks for these, or the value is a line.
 
     >>> relation_to(Constraint("at", Relation.INSIDE, Region.box(0, 0, 2, 2)), Point(2, 1))
     <Relation.MEETS: 1>
     """
-    if not isinstance(constraint.operator, RelationSet) or not isinstance(value, Region | Point | Circle):
+    if not isinstance(constraint.operator, RelationSet | LineRelationSet):
         return None
+    if not isinstance(value, Region | Point | Circle | Line):
+        return None
+    if isinstance(value, Line):
+        return line_relation(value, constraint.value)
+    if isinstance(constraint.operator, LineRelationSet):
+        return None if isinstance(value, Circle) else line_relation(value, constraint.value)
     relation: Relation = relate(value, constraint.value)
     return relation
+
+
+def _of_words(asked: RelationSet, relation: LineRelation) -> bool | None:
+    """Return whether the relation of a line satisfies a set of the eight relations, by OGC's words in the set.
+
+    None if neither the words in the set nor those in its negation say so.
+    """
+    if line_mask_of(asked.mask) >> relation & 1:
+        return True
+    return False if line_mask_of((~asked).mask) >> relation & 1 else None
 
 
 def outcome_of(constraint: Constraint, value: Any) -> int | None:

@@ -3,7 +3,9 @@
 `covers(a, b)`: every message that satisfies b satisfies a. `conflicts(a, b)`: no message satisfies both. Unknown does
 not satisfy. True is always right; False may mean "not known", but only in these cases:
 
-- regions and points: limited to the composition table, which is complete without holes and several parts;
+- regions and points: limited to the composition table, which is complete without holes and several parts, and to what
+  holds of values that are lines too;
+- OGC's relations to lines: equal geometry;
 - numbers, times, booleans, and text compared as a whole or by prefix: complete, except that numbers of more than 103
   bits are only known to equal themselves, and that times have nanosecond resolution is not used;
 - suffixes, contains and LIKE: see `text_covers`; text of different foldings only if one names its values;
@@ -15,15 +17,17 @@ not satisfy. True is always right; False may mean "not known", but only in these
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sized
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from contrada.codes import BEYOND_REACH, ENCLOSED, ENCLOSED_BIT, PATTERN, TEXT, WITHIN_MASK
 from contrada.errors import CrsError
-from contrada.geometry import Point, Region, RelationSet, compose, relate
+from contrada.geometry import Point, Region, Relation, RelationSet, relate
+from contrada.geometry.composition import conflicting_by_kinds, covering_by_kinds
 from contrada.geometry.crs import common_crs
 from contrada.geometry.distance import near_outcomes
+from contrada.geometry.line_relation import LineRelationSet
 from contrada.geometry.metres import within_metres
 from contrada.geometry.relate import ALL_ROWS
 from contrada.model.constraint import Constraint
@@ -48,11 +52,13 @@ def covers(first: Constraint, second: Constraint) -> bool:
     """
     if first.attribute != second.attribute:
         return False
-    relations = _composed(first, second)
-    if relations is not None:  # those of equal constraints too, and faster than comparing all vertices
-        return relations <= first.relations
+    related = _related(first, second)
+    if related is not None:  # that of equal constraints too, and faster than comparing all vertices
+        return bool(covering_by_kinds()[related.places] >> related.between & 1)
     if first == second:
         return True
+    if isinstance(first.operator, LineRelationSet) and isinstance(second.operator, LineRelationSet):
+        return second.operator <= first.operator and _are_of_one_shape(first, second)
     if isinstance(first.operator, DistanceOperator) and isinstance(second.operator, DistanceOperator):
         return reach_covers(first, second)
     if first.operator in NULLS or second.operator in NULLS:
@@ -105,10 +111,12 @@ def conflicts(first: Constraint, second: Constraint) -> bool:
         return True
     if isinstance(first.operator, DistanceOperator) or isinstance(second.operator, DistanceOperator):
         return _reaches_conflict(first, second)
-    relations = _composed(first, second)
-    if relations is not None:
-        return not relations & first.relations
-    if isinstance(first.operator, RelationSet):  # in different coordinate systems
+    related = _related(first, second)
+    if related is not None:
+        return bool(conflicting_by_kinds()[related.places] >> related.between & 1)
+    if isinstance(first.operator, LineRelationSet) and isinstance(second.operator, LineRelationSet):
+        return not first.operator & second.operator and _are_of_one_shape(first, second)
+    if first.is_spatial:  # in different coordinate systems, or with OGC's relations
         return False
     if _kind(first._test.form) != _kind(second._test.form):
         return True
@@ -203,15 +211,30 @@ def _outcome(value: Region | Point, radius: float, other: Region | Point, distan
     return int(near_outcomes(value._column, other._column, ALL_ROWS, np.zeros(1, np.int64), *limits)[0])
 
 
-def _composed(first: Constraint, second: Constraint) -> RelationSet | None:
-    """Return the relations to `first`'s region of values that satisfy `second`; None unless both are spatial."""
+class _Related(NamedTuple):
+    """Two constraints on the eight relations: places in tables by kinds and masks; relation of the second's value."""
+
+    places: tuple[int, int, int, int]
+    between: Relation
+
+
+def _related(first: Constraint, second: Constraint) -> _Related | None:
+    """Return how two constraints on the eight relations are related; None for others, and in different CRS."""
     if not isinstance(first.operator, RelationSet) or not isinstance(second.operator, RelationSet):
         return None
     try:
         between = relate(second.value, first.value)
     except CrsError:
         return None
-    return compose(second.operator, between)
+    kinds = (int(isinstance(one.value, Point)) for one in (first, second))
+    return _Related((*kinds, first.operator.mask, second.operator.mask), between)  # type: ignore[arg-type]
+
+
+def _are_of_one_shape(first: Constraint, second: Constraint) -> bool:
+    """Return True if two constraints compare with equal values in one CRS."""
+    if first.columns or second.columns:
+        return False
+    return bool(first.value == second.value and first.value.crs == second.value.crs)
 
 
 def are_comparable(first: Constraint, second: Constraint) -> bool:

@@ -70,17 +70,9 @@ class ValueType:
 
 _TYPES: dict[str, ValueType] = {}
 BUILT_IN_TYPES = (
-    "region",
-    "point",
-    "near region",
-    "near point",
-    "metres region",
-    "metres point",
-    "number",
-    "timestamp",
-    "boolean",
-    "text",
-)
+    "region", "point", "near region", "near point", "metres region", "metres point", "line", "line region",
+    "line point", "number", "timestamp", "boolean", "text",
+)  # fmt: skip
 
 
 def register_type(added: ValueType) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from contrada.errors import OverlayError
 from contrada.formats.message_values import read_message
 from contrada.formats.messages import message_of
-from contrada.geometry import Circle, Point, Region
+from contrada.geometry import Circle, Line, Point, Region
 from contrada.matching.routing_boxes import box_of
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.evaluate import truth
@@ -140,7 +140,7 @@ def _number_side(value: Any) -> Side:
 
 
 def _spatial_sides(value: Any) -> list[Side]:
-    if isinstance(value, Region | Circle):
+    if isinstance(value, Region | Circle | Line):
         xmin, ymin, xmax, ymax = value.bounds
         return [(xmin, xmax), (ymin, ymax)]
     if isinstance(value, Point):

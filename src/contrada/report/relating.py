@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.geometry import LineArray
 from contrada.geometry.arrow.mixed import sift_mixed
 from contrada.geometry.relate import relate_rows
 
@@ -22,10 +23,11 @@ class Located(NamedTuple):
 
 
 def located(wkb: Any) -> Located:
-    """Read a column of WKB (Arrow) of regions, points, circles and nulls; what cannot be read is left out."""
+    """Read a column of WKB (Arrow) of regions, points, circles and nulls; lines and bad values are left out."""
     part, place = np.full(len(wkb), -1, np.int64), np.zeros(len(wkb), np.int64)
     columns = []
-    for number, (column, rows) in enumerate(sift_mixed(wkb, circles=True).with_circles):
+    parts = sift_mixed(wkb, circles=True).with_circles
+    for number, (column, rows) in enumerate(one for one in parts if not isinstance(one.column, LineArray)):
         part[rows], place[rows] = number, np.arange(len(rows))
         columns.append(column)
     return Located(columns, part, place)

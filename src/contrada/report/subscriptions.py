@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from contrada.cql2 import parse
 from contrada.errors import ContradaError
-from contrada.geometry import Point, Region
+from contrada.geometry import Line, Point, Region
 from contrada.report.columns import GEOMETRY, MAX_VALUE_LENGTH, first_column, wkb_column
 from contrada.report.numbers import CountedTables, persisted
 from contrada.report.shapes import ShapeEncoder, several, z_order
@@ -158,4 +158,4 @@ def region_of_filter(text: str | None) -> bytes | None:
     except ContradaError:  # refused and counted when the subscriptions were compiled
         return None
     values = (constraint.value for conjunction in asked for constraint in conjunction)
-    return next((value.to_wkb() for value in values if isinstance(value, Region | Point)), None)
+    return next((value.to_wkb() for value in values if isinstance(value, Region | Point | Line)), None)

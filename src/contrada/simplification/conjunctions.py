@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import NamedTuple
 
+from contrada.geometry.composition import masks_agree_on_lines
 from contrada.model import Constraint
 from contrada.model.merging import folded, intersected, is_mergeable
 from contrada.simplification.interning import OTHER, ConstraintPool, Term, Terms
@@ -95,15 +96,20 @@ def _reduced(pool: ConstraintPool, terms: Terms) -> Reduced:
 
 def _intersected(pool: ConstraintPool, terms: Terms) -> Terms:
     """Return the terms with masks of one item, and ranges and sets of one attribute, intersected."""
-    masks: dict[tuple[int, int], int] = {}
+    masks: dict[tuple[int, int], list[int]] = {}
     others: list[int] = []
     for term in terms:
         if term.space == OTHER:
             others.append(term.item)
+            continue
+        known = masks.setdefault((term.space, term.item), [])
+        for k, mask in enumerate(known):
+            if masks_agree_on_lines(mask & term.mask, mask, term.mask, False):
+                known[k] = mask & term.mask
+                break
         else:
-            key = term.space, term.item
-            masks[key] = masks.get(key, 255) & term.mask
-    spatial = [Term(space, item, mask) for (space, item), mask in masks.items()]
+            known.append(term.mask)
+    spatial = [Term(space, item, mask) for (space, item), some in masks.items() for mask in some]
     return tuple(sorted([*spatial, *(Term(OTHER, number) for number in _together(pool, others))]))
 
 

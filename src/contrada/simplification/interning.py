@@ -15,7 +15,7 @@ import shapely
 from numpy.typing import NDArray
 
 from contrada.geometry import Point, PointArray, Region, RegionArray, Relation, RelationSet, relate
-from contrada.geometry.composition import conflicting_relations, covering_relations
+from contrada.geometry.composition import conflicting_by_kinds, covering_by_kinds, covering_relations
 from contrada.geometry.relate import INVERSE_CODES
 from contrada.model import Constraint, Filter
 from contrada.model.implication import MAX_COMPARED_PAIRS, conflicts, covers
@@ -44,6 +44,7 @@ class RegionPool:
         self._groups = np.array(groups, np.float64)
         self.boxes = np.array([_box(value) for value in values]).reshape(-1, 4)
         self._is_point = np.array([isinstance(value, Point) for value in values], bool)
+        self.are_points: list[bool] = self._is_point.tolist()
         self._local = np.where(self._is_point, np.cumsum(self._is_point), np.cumsum(~self._is_point)) - 1
         regions = [value for value in values if isinstance(value, Region)]
         self._regions = RegionArray.from_regions(regions) if regions else None
@@ -127,7 +128,8 @@ class ConstraintPool:
         self._with_space: dict[tuple[int, int], tuple[bool, bool]] = {}
         self.spaces: list[RegionPool] = []
         self.filters = self._interned(groups)
-        self._covering, self._conflicting = covering_relations().tolist(), conflicting_relations().tolist()
+        self._may_cover = covering_relations().tolist()
+        self._covering, self._conflicting = covering_by_kinds().tolist(), conflicting_by_kinds().tolist()
 
     def _interned(self, groups: Iterable[Iterable[Filter]]) -> list[Terms]:
         """Return the filters as terms; spaces are numbered by name, so that no group depends on others in its chunk."""
@@ -207,12 +209,12 @@ class ConstraintPool:
 
     def may_cover(self, first: Term, second: Term) -> bool:
         """Return False if the masks of two terms of one space already rule out that `first` covers `second`."""
-        return bool(self._covering[first.mask][second.mask])
+        return bool(self._may_cover[first.mask][second.mask])
 
     def covers(self, first: Term, second: Term) -> bool:
         """Return True if every message that satisfies `second` satisfies `first`, by `model.implication`."""
         if first.space == second.space != OTHER:
-            related = self._covering[first.mask][second.mask]
+            related = self._admitted(self._covering, first, second)
             return bool(related) and bool(related >> self.relation(first.space, second.item, first.item) & 1)
         if first.space == second.space:
             known = self._covers.get((first.item, second.item))
@@ -224,7 +226,7 @@ class ConstraintPool:
     def conflicts(self, first: Term, second: Term) -> bool:
         """Return True if no message satisfies both terms."""
         if first.space == second.space != OTHER:
-            related = self._conflicting[first.mask][second.mask]
+            related = self._admitted(self._conflicting, first, second)
             return bool(related) and bool(related >> self.relation(first.space, second.item, first.item) & 1)
         if first.space == second.space:
             key = (min(first.item, second.item), max(first.item, second.item))
@@ -235,6 +237,11 @@ class ConstraintPool:
         if OTHER not in (first.space, second.space):
             return False  # different attributes or coordinate reference systems
         return self._across(*sorted((first, second)))[1]
+
+    def _admitted(self, table: list[list[list[list[int]]]], first: Term, second: Term) -> int:
+        """Return the relations of the second's item to the first's that a table by kinds and masks admits."""
+        are_points = self.spaces[first.space].are_points
+        return table[are_points[first.item]][are_points[second.item]][first.mask][second.mask]
 
     def _both(self, first: Term, second: Term) -> tuple[Constraint, Constraint]:
         return self.others[first.item], self.others[second.item]

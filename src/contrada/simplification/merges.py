@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from contrada.geometry.composition import masks_agree_on_lines
 from contrada.model.merging import is_mergeable, united
 from contrada.model.pieces import pieces_of
 from contrada.simplification.interning import OTHER, ConstraintPool, Term, Terms
@@ -53,16 +54,30 @@ def _united(pool: ConstraintPool, bucket: list[tuple[int, Term]]) -> Iterator[tu
         return
     first = bucket[0][1]
     if first.space != OTHER:
-        mask = 0
-        for _, term in bucket:
-            mask |= term.mask
-        yield [number for number, _ in bucket], Term(first.space, first.item, mask)
+        yield from _united_masks(bucket)
         return
     together = united([pool.others[term.item] for _, term in bucket])
     if together is not None:
         yield [number for number, _ in bucket], Term(OTHER, pool.other(together))
         return
     yield from _united_sets(pool, bucket)
+
+
+def _united_masks(bucket: list[tuple[int, Term]]) -> Iterator[tuple[list[int], Term]]:
+    """Merge masks of one region as far as lines satisfy the union just where they satisfy one of them."""
+    left = list(bucket)
+    while left:
+        number, one = left.pop(0)
+        numbers, mask, others = [number], one.mask, []
+        for number, term in left:
+            if masks_agree_on_lines(mask | term.mask, mask, term.mask, True):
+                mask |= term.mask
+                numbers.append(number)
+            else:
+                others.append((number, term))
+        if len(numbers) > 1:
+            yield numbers, Term(one.space, one.item, mask)
+        left = others
 
 
 def _united_sets(pool: ConstraintPool, bucket: list[tuple[int, Term]]) -> Iterator[tuple[list[int], Term]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from contrada.codes import DISJOINT_BIT
 from contrada.geometry import relate_boxes
 from contrada.geometry.arrays import ranges
-from contrada.geometry.composition import covering_relations
+from contrada.geometry.composition import covering_by_kinds
 from contrada.geometry.relate import BOX_MASKS
 from contrada.model.implication import are_compared, each_covers
 from contrada.simplification.interning import OTHER, ConstraintPool, Items, RegionPool, Term, Terms
@@ -75,7 +75,7 @@ class Redundancy:
     def __init__(self, pool: ConstraintPool, filters: list[Terms]) -> None:
         self._pool, self._filters = pool, filters
         self._alive = np.ones(len(filters), bool)
-        self._covering = covering_relations()
+        self._covering = covering_by_kinds()
         self._left = pool.limits.near_pairs
         by_space: dict[int, list[tuple[int, int, int]]] = {}
         for number, terms in enumerate(filters):
@@ -143,7 +143,9 @@ class Redundancy:
 
     def _covered_entries(self, entries: _Entries, term: Term) -> Items:
         """Return the entries of a space that `term` covers."""
-        admitted = self._covering[term.mask][entries.masks]
+        space = entries.space
+        is_point = int(space.are_points[term.item])
+        admitted = self._covering[is_point, (~space.are_regions(entries.items)).astype(int), term.mask, entries.masks]
         is_covered = (admitted & DISJOINT_BIT) != 0
         _, near = entries.space.near(np.array([term.item]))
         _, hits = entries.under(near)
@@ -178,7 +180,8 @@ class Redundancy:
         self._left -= len(near)
         at, found = entries.under(near)
         which = which[at]
-        admitted = self._covering[masks[which], entries.masks[found]]
+        kinds = ((~space.are_regions(some)).astype(int) for some in (items[which], entries.items[found]))
+        admitted = self._covering[*kinds, masks[which], entries.masks[found]]
         is_open = (admitted != 0) & self._alive[entries.filters[found]] & (entries.filters[found] != numbers[which])
         which, found, admitted = which[is_open], found[is_open], admitted[is_open]
         fits = _boxes_fit(space, entries.items[found], items[which], admitted)

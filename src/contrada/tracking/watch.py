@@ -12,6 +12,7 @@ from contrada.cql2.queries import Asked, bound_predicate
 from contrada.doors import door
 from contrada.errors import ArgumentError, FilterError
 from contrada.geometry import Point, RelationSet
+from contrada.geometry.line_relation import LineRelationSet
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.reach import DistanceOperator
 from contrada.shown import short
@@ -133,10 +134,10 @@ def _spatial_constraint(predicate: Predicate) -> Constraint:
     for part in predicate.filters:
         own = [constraint for constraint in part if isinstance(constraint.operator, RelationSet)]
         found.update(dict.fromkeys(own))
-        if not own and any(isinstance(constraint.operator, DistanceOperator) for constraint in part):
+        if not own and any(isinstance(constraint.operator, DistanceOperator | LineRelationSet) for constraint in part):
             shown = f"`{part!s:.60}`"
             raise FilterError(
-                f"on: objects are tracked by a relation to a region or point, not by a distance; got {shown}"
+                f"on: objects are tracked by one of the eight relations, not by a distance or to a line; got {shown}"
             )
         if not own:
             raise FilterError(f"on: need exactly one spatial constraint to track objects by; `{part}` has none")

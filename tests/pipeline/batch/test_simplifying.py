@@ -174,7 +174,7 @@ def test_a_template_of_points_whose_first_rows_are_bad_and_one_without_columns(s
     named, rejected, _ = answer(pipeline.simplify(frame, template="S_INTERSECTS(area, $geometry)"))
     assert sorted(named) == [(2, 2), (4, 4)]
     assert [row for row, _, _ in rejected] == [0, 1, 3]
-    assert "regions and points are mixed" in rejected[-1][2]
+    assert "regions, points and lines are mixed" in rejected[-1][2]
     named, _, _ = answer(pipeline.simplify(spark.range(0, 3, 1, 2), template="size > 1 AND size > 2"))
     assert named == {(k, k): ct.parse("size > 2") for k in range(3)}
 

@@ -16,6 +16,7 @@ from contrada.limits import check_limit
 from contrada.shown import short
 
 POLYGONAL, POINT = ("Polygon", "MultiPolygon"), "Point"
+LINEAR = ("LineString", "LinearRing", "MultiLineString")
 # Circle is no type of GeoJSON, but that of circles in messages (geometry/circle.py).
 GEOMETRY_TYPES = frozenset(
     (*POLYGONAL, POINT, "LineString", "MultiLineString", "MultiPoint", "GeometryCollection", CIRCLE)

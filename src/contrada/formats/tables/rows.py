@@ -18,7 +18,8 @@ from contrada.geometry.crs import LONGITUDE_LATITUDE, Crs, loaded
 from contrada.geometry.faults import FaultCode, Rejection
 
 EXTENSION, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
-GEOARROW_ENCODINGS = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipolygon")
+LINE_ENCODINGS = ("geoarrow.linestring", "geoarrow.multilinestring")
+GEOARROW_ENCODINGS = ("geoarrow.wkb", "geoarrow.point", "geoarrow.polygon", "geoarrow.multipolygon", *LINE_ENCODINGS)
 
 
 def attributes_of(table: Any, only: Collection[str] | None = None, is_checked: bool = False) -> Any:
@@ -196,9 +197,12 @@ def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Itera
     column = _decoded(column)
     if geo is not None or extension.startswith("geoarrow."):
         from contrada.geometry.arrow.geoarrow import with_crs
+        from contrada.geometry.arrow.lines import as_lines
 
-        _check_encoding(name, column, extension or f"geoarrow.{str(geo and geo.get('encoding')).lower()}")
-        yield name, with_crs(column, _column_crs(name, field, geo))
+        encoding = extension or f"geoarrow.{str(geo and geo.get('encoding')).lower()}"
+        _check_encoding(name, column, encoding)
+        crs = _column_crs(name, field, geo)
+        yield name, as_lines(column, crs) if encoding in LINE_ENCODINGS else with_crs(column, crs)
     elif pa.types.is_struct(column.type) and not (is_vertex(column.type) or is_circle_type(column.type)):
         for place, values in enumerate(column.flatten()):
             for below, plain in _plain_columns(column.type.field(place), values, None):
@@ -208,7 +212,7 @@ def _plain_columns(field: Any, column: Any, geo: dict[str, Any] | None) -> Itera
 
 
 def _check_encoding(name: str, column: Any, encoding: str) -> None:
-    """Raise FormatError for GeoArrow other than WKB, points and polygons: some types differ in their names only."""
+    """Raise FormatError for other GeoArrow than WKB, points, lines, polygons: some types differ in names only."""
     if encoding.startswith("geoarrow.") and not (encoding in GEOARROW_ENCODINGS and is_geometry(column)):
         supported = ", ".join(GEOARROW_ENCODINGS)
         raise FormatError(f"column {name!r}: unsupported {encoding} in {column.type}; supported: {supported}")

@@ -234,7 +234,7 @@ def _value_faults(
         reasons.setdefault(item.row, f"column {name!r}: {item.reason}")
     for part in sorted((part for part in parts if len(part.rows)), key=lambda part: int(part.rows[0])):
         if kinds.setdefault(name, type(part.column)) is not type(part.column):
-            reason = "regions and points are mixed; all rows must be of the kind of the first"
+            reason = "regions, points and lines are mixed; all rows must be of the kind of the first"
             _note(reasons, part.rows, f"column {name!r}: {reason}")
     return parts
 

@@ -59,10 +59,11 @@ def with_crs(column: Any, crs: Any) -> Any:
     crs = Crs.of(crs)
     if crs is None:
         return column
+    own = type(column.type) if isinstance(column.type, GeoArrowType) else GeoArrowType
     if isinstance(column.type, pa.BaseExtensionType):
         common_crs(crs_of_type(column.type), crs)
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
-    kind = GeoArrowType(column.type, metadata_of(crs))
+    kind = own(column.type, metadata_of(crs))
     return pa.chunked_array([pa.ExtensionArray.from_storage(kind, chunk) for chunk in column.chunks], kind)
 
 

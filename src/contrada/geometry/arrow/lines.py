@@ -34,6 +34,12 @@ def lines_to_arrow(a: Arrays, crs: Crs | None) -> Any:
     return pa.ExtensionArray.from_storage(kind, storage)
 
 
+def as_lines(column: Any, crs: Crs | None) -> Any:
+    """Return a column of linestrings or multilinestrings with a type that says so, and names the CRS."""
+    kind = LineArrowType(column.type, metadata_of(crs))
+    return pa.chunked_array([pa.ExtensionArray.from_storage(kind, chunk) for chunk in column.chunks], kind)
+
+
 def is_line_array(values: Any) -> bool:
     """Return True for GeoArrow lines, and for WKB of which the first value that is not null is a line."""
     array, _ = storage_of(values)

@@ -1,4 +1,4 @@
-"""Read Arrow columns that hold regions, points or both; messages may have circles, too."""
+"""Read Arrow columns that hold regions, points and lines; messages may have circles, too."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from contrada.geometry.crs import Crs, common_crs, metadata_crs
 from contrada.geometry.faults import FaultCode, Rejection
 from contrada.geometry.globe import HALF, Globe, may_need_wrap
 from contrada.geometry.globe_reading import column_on_globe
+from contrada.geometry.line_column import LineArray, sift_lines
 from contrada.geometry.point import PointArray, SiftedPoints, plain_points, sift_plain
 from contrada.geometry.reading import sift_point_rows, sift_regions
 from contrada.geometry.wellknown import wkb_srids
 
+MAX_DEPTH = 3  # of the lists of a multipolygon
 # Faults of regions that may be none once the regions are wrapped.
 MENDED_BY_WRAP = frozenset(
     (FaultCode.OFF_THE_GLOBE, FaultCode.ZERO_AREA, FaultCode.SELF_INTERSECTION, FaultCode.HOLE_OUTSIDE,
@@ -33,7 +35,7 @@ POINT_FIELDS = ({"x", "y"}, {"x", "y", "z"}, {"x", "y", "m"}, {"x", "y", "z", "m
 class ValueRows(NamedTuple):
     """Values of one kind of an attribute, and the rows they belong to, in ascending order."""
 
-    column: RegionArray | PointArray
+    column: RegionArray | PointArray | LineArray
     rows: NDArray[np.int64]
 
 
@@ -78,9 +80,17 @@ def nesting(kind: Any) -> tuple[int, Any]:
 
 
 def is_geometry(values: Any) -> bool:
-    """Return True for columns that may hold regions or points: binary columns, and columns nested as in GeoArrow."""
+    """Return True for columns that may hold geometry: binary columns, and columns nested as in GeoArrow."""
     depth, inner = nesting(storage_type(values.type))
-    return is_binary(values) or (depth in (0, 2, 3) and is_vertex(inner))
+    return is_binary(values) or (depth <= MAX_DEPTH and is_vertex(inner))
+
+
+def is_line_type(kind: Any) -> bool:
+    """Return True for types of GeoArrow linestrings and multilinestrings; polygons have lists of the same depth."""
+    depth, inner = nesting(storage_type(kind))
+    if not is_vertex(inner):
+        return False
+    return depth == 1 or (depth == 2 and getattr(kind, "extension_name", "") == "geoarrow.multilinestring")
 
 
 def is_spatial(values: Any) -> bool:
@@ -92,7 +102,7 @@ SpatialRows = ValueRows | CircleRows
 
 
 class Mixed(NamedTuple):
-    """Geometry column as columns of regions and of points; rejected rows with reasons; rows that were repaired.
+    """Geometry column as columns of one kind each; rejected rows with reasons; rows that were repaired.
 
     Circles are among the rejected rows, unless they are asked for.
     """
@@ -109,7 +119,7 @@ class Mixed(NamedTuple):
 
 
 def parts_of(values: Any, globe: Globe | None = None) -> tuple[list[ValueRows], list[Rejection]]:
-    """Return a geometry column as columns of regions and of points with their rows, and the rejected rows.
+    """Return a geometry column as columns of regions, points and lines with their rows, and the rejected rows.
 
     A column that is no geometry has no spatial values and no rejected rows. `globe` says how values are wrapped.
     """
@@ -177,6 +187,9 @@ def _on_globe(values: Any, mixed: Mixed, globe: Globe | None, keeps_others: bool
             continue
         if isinstance(column, PointArray):
             parts.append(ValueRows(column_on_globe(column, globe), rows))
+            continue
+        if isinstance(column, LineArray):  # lines are not wrapped
+            parts.append(ValueRows(column, rows))
             continue
         far = may_need_wrap(column.bounds, globe.wrap)
         again.append(rows[far])
@@ -253,9 +266,14 @@ def sift_mixed(
     plain = plain_points(values)
     if plain is not None:
         return _of_points(sift_plain(plain, common_crs(crs_of_type(values.type), crs)))
+    if is_line_type(values.type):
+        lines = sift_lines("arrow", values, crs)
+        return Mixed([ValueRows(lines.lines, lines.rows)] if len(lines.rows) else [], list(lines.rejected), none)
     regions = sift_regions("arrow", values, crs, repair, globe)
     parts = [ValueRows(regions.regions, regions.rows)]
     rejected = [bad for bad in regions.rejected if bad.fault is not FaultCode.POINT]
+    if is_binary(values):
+        rejected = _without_lines(values, rejected, regions.regions.crs if crs is None else crs, parts)
     others = np.array([bad.row for bad in regions.rejected if bad.fault is FaultCode.POINT], np.int64)
     if others.size:
         own = regions.regions.crs if crs is None else crs
@@ -270,6 +288,20 @@ def sift_mixed(
     done = {bad.row for bad in sifted.rejected}.union(*(part.rows.tolist() for part in sifted.parts))
     rejected = [bad for bad in rejected if bad.row not in done] + sifted.rejected
     return Mixed(parts, rejected, regions.repaired, sifted.parts)
+
+
+def _without_lines(values: Any, rejected: list[Rejection], crs: Crs | None, parts: list[ValueRows]) -> list[Rejection]:
+    """Add the lines among the rejected rows of WKB to `parts`; return the other rejected rows, and bad lines."""
+    rows = np.array([bad.row for bad in rejected if bad.fault is FaultCode.WRONG_TYPE], np.int64)
+    if not rows.size:
+        return rejected
+    lines = sift_lines("arrow", values.take(pa.array(rows)), crs)
+    parts.append(ValueRows(lines.lines, rows[lines.rows]))
+    no_lines = (FaultCode.WRONG_TYPE, FaultCode.CURVED)
+    known = {int(rows[bad.row]): bad for bad in lines.rejected if bad.fault not in no_lines}
+    kept = {*rows[lines.rows].tolist()}
+    others = (known.get(bad.row, bad)._replace(row=bad.row) for bad in rejected if bad.row not in kept)
+    return list(others)
 
 
 def is_null(rejected: Rejection) -> bool:

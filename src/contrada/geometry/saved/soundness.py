@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.codes import HOLE, MAX_MAGNITUDE
+from contrada.codes import HOLE, LINE, MAX_MAGNITUDE
 from contrada.geometry.arrays import Arrays
 
 
@@ -51,6 +51,16 @@ def check_regions(arrays: Arrays, regions: int) -> None:
     check_offsets("ring_offsets", arrays.ring_offsets, rings, vertices, least=4)
     check_offsets("region_offsets", arrays.region_offsets, regions, rings, least=1)
     require(not (arrays.ring_flags[arrays.region_offsets[:-1]] & HOLE).any(), "the first ring of a region is a hole")
+
+
+def check_lines(arrays: Arrays, lines: int) -> None:
+    """Raise ValueError unless the arrays of a column of `lines` lines, with parts in place of rings, are consistent."""
+    parts, vertices = len(arrays.ring_flags), len(arrays.xy)
+    is_shaped = arrays.xy.shape == (vertices, 2) and arrays.bounds.shape == (lines, 4)
+    require(is_shaped, "coordinates or bounds have a wrong shape")
+    check_offsets("ring_offsets", arrays.ring_offsets, parts, vertices, least=2)
+    check_offsets("region_offsets", arrays.region_offsets, lines, parts, least=1)
+    require(bool((arrays.ring_flags == LINE).all()), "a part of a line is marked as a ring")
 
 
 def check_coordinates(name: str, xy: NDArray[np.float64]) -> None:

@@ -45,15 +45,6 @@ class LineScratch(NamedTuple):
     found: Any
 
 
-@kernel
-def most_vertices(runs, shapes):
-    """Return the largest number of vertices of any shape of a column."""
-    most = np.int64(1)
-    for i in range(len(shapes) - 1):
-        most = max(most, runs[shapes[i + 1]] - runs[shapes[i]])
-    return most
-
-
 @allocating_kernel
 def make_line_scratch(a_vertices, b_vertices):
     """Allocate scratch space for pairs of shapes of at most so many vertices."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from contrada.codes import TOUCHING
 from contrada.jit import entry, kernel
-from contrada.kernels.relate.chains import is_spent, ring_of
+from contrada.kernels.relate.chains import COUNTER_ROW, is_spent, ring_of
 from contrada.kernels.relate.line_contacts import (
     ALONG,
     APART,
@@ -36,9 +36,9 @@ from contrada.kernels.relate.line_edges import (
     list_edges,
     list_edges_at,
     make_line_scratch,
-    most_vertices,
+    meets_box,
 )
-from contrada.kernels.relate.rings import IN, ON, locate
+from contrada.kernels.relate.rings import IN, ON, OUT, locate
 from contrada.kernels.relate.rows import row_at
 
 II, IB, IE, BI, BB, BE, EI, EB, EE = range(9)
@@ -89,6 +89,40 @@ def region_edge_contact(code, i, j, a, ends, e0, e1, b, b0, b1, b_base, flags, w
 
 
 @kernel
+def meeting_code(code, a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, work):
+    """Return the code after looking for a common point of a line, runs a0..a1 of a, and a region: IB if there is one.
+
+    Edges of the region that are not near the line are left out first; without the others a vertex of each part decides.
+    """
+    met = bump(code, IB, 0)
+    for r in range(a0, a1):
+        x = a.xy[a.runs[r], 0]
+        y = a.xy[a.runs[r], 1]
+        if b_bounds[j, 0] <= x <= b_bounds[j, 2] and b_bounds[j, 1] <= y <= b_bounds[j, 3]:
+            if locate(x, y, b.xy, b.runs, b0, b1, b.boxes, b_base, work.stack, work.found) != OUT:
+                return met
+    box = a_bounds[i]
+    near = list_edges(b, b0, b1, b_base, box[0], box[1], box[2], box[3], work.near, work)
+    if near == 0:
+        return code
+    box = b_bounds[j]
+    listed = list_edges(a, a0, a1, a_base, box[0], box[1], box[2], box[3], work.first, work)
+    for c in range(listed):
+        k = work.first[c]
+        x0 = min(a.xy[k, 0], a.xy[k + 1, 0])
+        y0 = min(a.xy[k, 1], a.xy[k + 1, 1])
+        x1 = max(a.xy[k, 0], a.xy[k + 1, 0])
+        y1 = max(a.xy[k, 1], a.xy[k + 1, 1])
+        for n in range(near):
+            if meets_box(b.xy, work.near[n], x0, y0, x1, y1) and edge_meeting(a.xy, k, b.xy, work.near[n]) != APART:
+                return met
+        work.found[COUNTER_ROW, 0] += near
+        if is_spent(work.found):
+            return SPENT
+    return SPENT if is_spent(work.found) else code
+
+
+@kernel
 def line_region_code(
     a, a0, a1, a_base, a_bounds, i, ends, e0, e1, b, b0, b1, b_base, b_bounds, j, flags, until_met, work
 ):
@@ -100,6 +134,8 @@ def line_region_code(
     if have_boxes_apart(a_bounds, i, b_bounds, j):
         code = bump(bump(code, IE, 1), EB, 1)
         return bump(code, BE, 0) if e1 > e0 else code
+    if until_met:
+        return meeting_code(code, a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, work)
     box = b_bounds[j]
     listed = list_edges(a, a0, a1, a_base, box[0], box[1], box[2], box[3], work.first, work)
     if listed < a.runs[a1] - a.runs[a0] - (a1 - a0):
@@ -114,8 +150,6 @@ def line_region_code(
             code, is_met = region_edge_contact(code, k, work.near[n], a, ends, e0, e1, b, b0, b1, b_base, flags, work)
             is_touched |= is_met
         if is_touched:
-            if until_met:
-                return bump(code, IB, 0)
             work.marks[ring_of(a.runs, a0, a1, k) - a0] = 1
         if is_spent(work.found):
             return SPENT
@@ -126,10 +160,6 @@ def line_region_code(
             v = a.runs[r]
             side = locate(a.xy[v, 0], a.xy[v, 1], b.xy, b.runs, b0, b1, b.boxes, b_base, work.stack, work.found)
             code |= np.int64(LINE_IN) if side == IN else np.int64(LINE_OUT)
-            if until_met and side == IN:
-                return code
-    if until_met:
-        return code
     for e in range(e0, e1):
         side = locate(ends[e, 0], ends[e, 1], b.xy, b.runs, b0, b1, b.boxes, b_base, work.stack, work.found)
         if is_spent(work.found):
@@ -212,22 +242,22 @@ def lines_code(
 
 @entry(
     "f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] f8[2] i8[1] f8[2] i8[1] i4[1] u1[1] f8[2] f8[2]! i8[1]"
-    " i8[1] i8[1] i8 i8 i8 i8 i8[1]!",
+    " i8[1] i8[1] i8 i8 i8 i8 i8 i8 i8[1]!",
     interpreted=True,
 )
 def relate_lines_to_regions(
     a_xy, a_parts, a_lines, a_bounds, a_boxes, a_chains, a_ends, a_end_offsets,
     b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
-    a_rows, b_rows, until_met, most, start, stop, out,
+    a_rows, b_rows, until_met, most, a_vertices, b_vertices, start, stop, out,
 ):  # fmt: skip
     """Write the matrix of line a_rows[k] of a and region b_rows[k] of b to out[k], start <= k < stop.
 
     Where a list of rows is empty, the value is that of row k, or the only one. out[k] is SPENT if the pair takes more
-    than `most` comparisons.
+    than `most` comparisons. No line or region has more than `a_vertices` or `b_vertices`.
     """
     a = EdgeColumn(a_xy, a_parts, a_boxes)
     b = EdgeColumn(b_xy, b_rings, b_boxes)
-    work = make_line_scratch(most_vertices(a_parts, a_lines), most_vertices(b_rings, b_regions))
+    work = make_line_scratch(a_vertices, b_vertices)
     for k in range(start, stop):
         i = row_at(a_rows, a_lines, k)
         j = row_at(b_rows, b_regions, k)
@@ -241,18 +271,18 @@ def relate_lines_to_regions(
 
 @entry(
     "f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] f8[2] i8[1] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] f8[2] i8[1]"
-    " i8[1] i8[1] i8 i8 i8 i8 i8[1]!",
+    " i8[1] i8[1] i8 i8 i8 i8 i8 i8 i8[1]!",
     interpreted=True,
 )
 def relate_lines(
     a_xy, a_parts, a_lines, a_bounds, a_boxes, a_chains, a_ends, a_end_offsets,
     b_xy, b_parts, b_lines, b_bounds, b_boxes, b_chains, b_ends, b_end_offsets,
-    a_rows, b_rows, until_met, most, start, stop, out,
+    a_rows, b_rows, until_met, most, a_vertices, b_vertices, start, stop, out,
 ):  # fmt: skip
     """Write the matrix of line a_rows[k] of a and line b_rows[k] of b to out[k], start <= k < stop."""
     a = EdgeColumn(a_xy, a_parts, a_boxes)
     b = EdgeColumn(b_xy, b_parts, b_boxes)
-    work = make_line_scratch(most_vertices(a_parts, a_lines), most_vertices(b_parts, b_lines))
+    work = make_line_scratch(a_vertices, b_vertices)
     for k in range(start, stop):
         i = row_at(a_rows, a_lines, k)
         j = row_at(b_rows, b_lines, k)
@@ -265,14 +295,14 @@ def relate_lines(
         )  # fmt: skip
 
 
-@entry("f8[2] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i8[1] i8[1] i8 i8 u1[1]!", interpreted=True)
+@entry("f8[2] f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] f8[2] i8[1] i8[1] i8[1] i8 i8 i8 u1[1]!", interpreted=True)
 def locate_on_lines(
-    xy, b_xy, b_parts, b_lines, b_bounds, b_boxes, b_chains, b_ends, b_end_offsets, a_rows, b_rows, start, stop, out
-):
+    xy, b_xy, b_parts, b_lines, b_bounds, b_boxes, b_chains, b_ends, b_end_offsets, a_rows, b_rows, b_vertices,
+    start, stop, out,
+):  # fmt: skip
     """Write where point a_rows[k] is on line b_rows[k]: POINT_OUT, POINT_END (on its boundary) or POINT_IN."""
     b = EdgeColumn(b_xy, b_parts, b_boxes)
-    vertices = most_vertices(b_parts, b_lines)
-    work = make_line_scratch(np.int64(1), vertices)
+    work = make_line_scratch(np.int64(1), b_vertices)
     for k in range(start, stop):
         i = a_rows[k] if len(a_rows) > 0 else (np.int64(k) if len(xy) > 1 else np.int64(0))
         j = row_at(b_rows, b_lines, k)

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 
 from contrada.codes import MAX_SCANNED_VERTICES
-from contrada.geometry import Point, PointArray, Region, RegionArray
+from contrada.geometry import Line, LineArray, Point, PointArray, Region, RegionArray
 from contrada.geometry.arrays import Arrays, compact, frozen
+from contrada.geometry.line_relating import ShapeColumn
 from contrada.index.items import Items, items_of
+from contrada.index.lines import LineTree
 from contrada.index.metres import MetricTree
 from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, flat_tree
 from contrada.index.raw import GrowingArray, RawBuffer, with_room
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder
-from contrada.matching.metre_constraints import constraints_in, shape_kind
+from contrada.matching.line_constraints import LINE_KINDS, LineConstraints, LineResidual
+from contrada.matching.metre_constraints import constraints_in
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
 from contrada.matching.store.level import EMPTY, Level, Slot
@@ -77,8 +80,8 @@ class Buffer:
         assert constraint.kind is not None
         slot = (constraint.attribute, constraint.kind)
         if slot not in slots:
-            made = {"region": GrowingRegions, "point": GrowingPoints}.get(shape_kind(constraint.kind))
-            slots[slot] = GrowingCustom(constraint.kind) if made is None else made(self._tuning)
+            own = None if isinstance(constraint.operator, str) else GROWING[constraint.kind.rpartition(" ")[2]]
+            slots[slot] = GrowingCustom(constraint.kind) if own is None else own(self._tuning, constraint.kind)
         slots[slot].append(number, constraint)
         return slot
 
@@ -97,7 +100,7 @@ def _breadth(constraint: Constraint) -> tuple[bool, float]:
     if isinstance(constraint.operator, DistanceOperator):
         around = constraint.operator.number / (METRES_PER_DEGREE if constraint.operator.unit else 1.0)
     width = height = 2 * around
-    if isinstance(constraint.value, Region):
+    if isinstance(constraint.value, Region | Line):
         xmin, ymin, xmax, ymax = constraint.value.bounds
         width, height = width + xmax - xmin, height + ymax - ymin
     return not constraint.is_local, width * height
@@ -129,9 +132,10 @@ class GrowingCustom:
 
 
 class Growing:
-    """Constraints on regions or points at one slot, in arrays with spare room. Views made earlier do not change."""
+    """Constraints on regions, points or lines at one slot, in arrays with room. Views made earlier do not change."""
 
-    def __init__(self, tuning: Tuning) -> None:
+    def __init__(self, tuning: Tuning, kind: str) -> None:
+        self._is_of_lines = kind in LINE_KINDS
         capacity = tuning.buffer_capacity
         self._filters = GrowingArray(capacity, np.int32)
         self._masks = GrowingArray(capacity, np.uint8)
@@ -164,15 +168,20 @@ class Growing:
 
     def checks(self) -> Residual:
         """Return a view, sorted by filter, that tests the constraints of given filters."""
-        filters, masks, column = frozen(self._filters.view()), frozen(self._masks.view()), self._items()[0]
+        filters, masks = frozen(self._filters.view()), frozen(self._masks.view())
         offsets = frozen(self._offsets[: self._spanned + 1])
+        if self._is_of_lines:
+            return LineResidual(LineConstraints(filters, masks, self._shapes()), offsets)
+        column = self._items()[0]
         if self._distances.count:
             return constraints_in(self._unit, filters, masks, column, self._distances.view()).residual(offsets)
         return Residual(Constraints(filters, masks, column), offsets)
 
-    def tree(self) -> PackedTree | DistanceTree:
+    def tree(self) -> PackedTree | DistanceTree | LineTree:
         """Return a view that matches messages, by a scan or nearly so."""
         n = self._filters.count
+        if self._is_of_lines:
+            return LineTree(self._shapes(), self._masks.view(), self._filters.view(), is_ordered=True)
         if self._distances.count:
             parts = self._masks.view(), self._distances.view(), self._filters.view()
             kind = DistanceTree if self._unit is None else MetricTree
@@ -189,12 +198,16 @@ class Growing:
         """Return the values as a column, and as arrays for the match kernels."""
         raise NotImplementedError
 
+    def _shapes(self) -> ShapeColumn:
+        """Return the values as a column."""
+        return self._items()[0]
+
 
 class GrowingPoints(Growing):
     """Constraints on points."""
 
-    def __init__(self, tuning: Tuning) -> None:
-        super().__init__(tuning)
+    def __init__(self, tuning: Tuning, kind: str) -> None:
+        super().__init__(tuning, kind)
         self._xy = GrowingArray(tuning.buffer_capacity, np.float64, 2)
 
     def _append_value(self, value: Point) -> None:
@@ -208,8 +221,8 @@ class GrowingPoints(Growing):
 class GrowingRegions(Growing):
     """Constraints on regions; regions with many vertices are stored with their edge index."""
 
-    def __init__(self, tuning: Tuning) -> None:
-        super().__init__(tuning)
+    def __init__(self, tuning: Tuning, kind: str) -> None:
+        super().__init__(tuning, kind)
         capacity = tuning.buffer_capacity
         self._most_rings = 1
         self._xy = GrowingArray(capacity * tuning.buffer_vertices_per_region, np.float64, 2)
@@ -222,21 +235,34 @@ class GrowingRegions(Growing):
         self._ring_offsets.append(0)
         self._region_offsets.append(0)
 
-    def _append_value(self, value: Region) -> None:
-        a = compact(value._column.arrays)
+    def _append_value(self, value: Region | Line) -> None:
+        a = compact(value._column._arrays)
         self._ring_offsets.extend(a.ring_offsets[1:] + self._xy.count)
         self._xy.extend(a.xy)
         self._flags.extend(a.ring_flags)
         self._region_offsets.append(self._flags.count)
-        if len(a.xy) > MAX_SCANNED_VERTICES:
+        if len(a.xy) > MAX_SCANNED_VERTICES and isinstance(value, Region):
             self._large_items.append(self._bounds.count)
             self._large_bases.append(self._chain_boxes.count)
             self._chain_boxes.extend(RegionArray(a)._kernel_arrays()[5])
         self._bounds.append(a.bounds[0])
         self._most_rings = max(self._most_rings, len(a.ring_flags))
 
-    def _items(self) -> tuple[RegionArray, Items]:
+    def _arrays(self) -> Arrays:
         parts = (self._xy, self._ring_offsets, self._region_offsets, self._flags, self._bounds)
-        arrays = Arrays(*(part.view() for part in parts))
+        return Arrays(*(part.view() for part in parts))
+
+    def _items(self) -> tuple[RegionArray, Items]:
+        arrays = self._arrays()
         large = frozen(self._large_items.view()), frozen(self._large_bases.view())
         return RegionArray(arrays), Items(*arrays, self._chain_boxes.view(), *large, self._most_rings)
+
+
+class GrowingLines(GrowingRegions):
+    """Constraints on lines."""
+
+    def _shapes(self) -> LineArray:
+        return LineArray(self._arrays())
+
+
+GROWING: dict[str, type[Growing]] = {"region": GrowingRegions, "point": GrowingPoints, "line": GrowingLines}

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.codes import DISJOINT_BIT, FILTER, TEXT
-from contrada.geometry import RegionArray
+from contrada.geometry import Line, RegionArray
 from contrada.geometry.arrays import frozen
 from contrada.index.items import boxes_of
+from contrada.index.lines import LineTree, line_matched
 from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree
 from contrada.index.raw import RawRecords, joined_raw
@@ -29,16 +30,20 @@ from contrada.index.scalars import (
 )
 from contrada.index.scanned import RecordView
 from contrada.matching.encoding import MessageEncoder, Seen
+from contrada.matching.line_constraints import LINE_KINDS, LineConstraints
 from contrada.matching.metre_constraints import NEAR_KINDS, constraints_in, unit_of
 from contrada.matching.near_constraints import NearConstraints
 from contrada.matching.residual import Constraints, Residual
 from contrada.matching.store.custom_types import CustomConstraints, CustomIndex, CustomResidual
 
-Slot = tuple[str, str]  # an attribute, and "region", "point", one of NEAR_KINDS, or the name of an added type
-Spatial = Constraints | NearConstraints
-Part = Spatial | NearConstraints | CustomConstraints
-Tree = PackedTree | DistanceTree | CustomIndex
+# An attribute, and "region", "point", one of NEAR_KINDS or LINE_KINDS, or the name of an added type. A message has its
+# region or point at "region" and "point", and its line at "line".
+Slot = tuple[str, str]
+Spatial = Constraints | NearConstraints | LineConstraints
+Part = Spatial | CustomConstraints
+Tree = PackedTree | DistanceTree | LineTree | CustomIndex
 Indexed = Tree | Residual | CustomResidual
+_AT_REGION = frozenset(("region", "point", *NEAR_KINDS, *LINE_KINDS))
 Alive = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
 
 
@@ -79,9 +84,9 @@ class Level(NamedTuple):
         """Return the filters that `message` satisfies, each once, sorted."""
         found = []
         for slot, tree in self.trees.items():
-            value = message.objects.get(slot if slot[1] not in NEAR_KINDS else (slot[0], "region"))
+            value = value_at(message.objects, slot)
             if value is not None:
-                found.append(tree.match(value))
+                found.append(tree.match(value) if type(value) is not Line else line_reached(tree, value))
         local = (found[0] if len(found) == 1 else merged(found)) if found else NO_PLACES
         index, done = self.scalars, None
         if index is None and not len(local):
@@ -94,7 +99,7 @@ class Level(NamedTuple):
             local = index.match(message.scalars, local)
         for slot, checks in self.checks.items():
             if slot != done and len(local):
-                local = checks.passing(local, message.objects.get(value_slot(slot)))
+                local = checks.passing(local, value_at(message.objects, slot))
         return np.sort(index.filters_at(local)) if isinstance(index, ScalarIndex) and len(local) else local
 
     def filters_at(self, local: NDArray[Any]) -> NDArray[Any]:
@@ -110,8 +115,9 @@ class Level(NamedTuple):
         slot = self.scalars.region_slot
         if slot is None:
             return NOTHING_BESIDE
-        checks = self.checks_beside()
-        return beside_of(message.objects.get(slot), NO_TABLE if checks is None else checks.table)
+        value = value_at(message.objects, slot)
+        checks = None if type(value) is Line else self.checks_beside()  # kernels know no lines
+        return beside_of(value, NO_TABLE if checks is None else checks.table)
 
     def checks_beside(self) -> Residual | None:
         """Return the residual constraints that are tested together with packed scalars, None if there are none."""
@@ -121,7 +127,7 @@ class Level(NamedTuple):
 
     def filters_under(self, part: Indexed) -> NDArray[np.int32]:
         """Return the filter of every constraint in a tree or in residual constraints."""
-        rows = part.rows if isinstance(part, PackedTree | DistanceTree) else part.part.filters
+        rows = part.rows if isinstance(part, PackedTree | DistanceTree | LineTree) else part.part.filters
         return self.filters_at(rows).astype(np.int32, copy=False)
 
     def part_of(self, part: Indexed) -> Part:
@@ -131,6 +137,8 @@ class Level(NamedTuple):
             return Constraints(filters, part.masks, part.values())
         if isinstance(part, DistanceTree):
             return constraints_in(unit_of(part), filters, part.masks, part.column, part.distances)
+        if isinstance(part, LineTree):
+            return LineConstraints(filters, part.masks, part.column)
         return part.part._replace(filters=filters)
 
     def reached(self) -> NDArray[np.int64]:
@@ -143,9 +151,24 @@ class Level(NamedTuple):
 EMPTY = Level({}, {}, None, 0)
 
 
-def value_slot(slot: Slot) -> Slot:
-    """Return the slot at which a message has the value that constraints at `slot` are about."""
-    return (slot[0], "region") if slot[1] in NEAR_KINDS else slot
+def value_at(objects: Mapping[Slot, Any], slot: Slot) -> Any:
+    """Return the value of a message that constraints at `slot` are about, None without one.
+
+    >>> value_at({("area", "region"): 5}, ("area", "near point")), value_at({("area", "line"): 6}, ("area", "point"))
+    (5, 6)
+    """
+    attribute, kind = slot
+    if kind in _AT_REGION:
+        value = objects.get((attribute, "region"))
+        return objects.get((attribute, "line")) if value is None else value
+    return objects.get(slot)
+
+
+def line_reached(tree: Tree, value: Line) -> NDArray[np.int64]:
+    """Return the filters that a line reaches through a tree; it is at no distance."""
+    if isinstance(tree, PackedTree):
+        return line_matched(tree, value)
+    return NO_PLACES if isinstance(tree, DistanceTree) else tree.match(value)
 
 
 def merged(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -20,13 +20,23 @@ from numpy.typing import NDArray
 
 from contrada.codes import BEYOND_BIT, WITHIN_MASK
 from contrada.errors import FilterError, TableError
-from contrada.geometry import Crs, PointArray, RegionArray
-from contrada.geometry.arrays import Arrays
+from contrada.geometry import Crs, LineArray, PointArray, RegionArray
+from contrada.geometry.arrays import Arrays, compact
 from contrada.geometry.globe import globes_of, wraps_of
+from contrada.geometry.line_relating import ShapeColumn
+from contrada.geometry.line_relation import ALL_LINE_RELATIONS
 from contrada.geometry.metres import METRES, bad_places
 from contrada.geometry.saved.directories import Format, read_directory, save_directory
 from contrada.geometry.saved.directories import read_header as read_kind_header
-from contrada.geometry.saved.soundness import check_coordinates, check_numbers, check_offsets, check_regions, require
+from contrada.geometry.saved.soundness import (
+    check_coordinates,
+    check_lines,
+    check_numbers,
+    check_offsets,
+    check_regions,
+    require,
+)
+from contrada.index.lines import LineTree
 from contrada.index.metres import MetricTree
 from contrada.index.near import DistanceTree
 from contrada.index.packed import PackedTree, tree_arrays, tree_from_arrays
@@ -37,6 +47,7 @@ from contrada.index.soundness import check_scalar_arrays, check_tree_arrays
 from contrada.kernels.match.tables import RESIDUAL, SCALARS
 from contrada.kernels.runtime.layout import AddressLayout, Field
 from contrada.matching.encoding import MessageEncoder
+from contrada.matching.line_constraints import LINE_KINDS, LineConstraints, LineResidual
 from contrada.matching.metre_constraints import METRE_KINDS, NEAR_KINDS, constraints_in, shape_kind
 from contrada.matching.names import Names, as_arrow
 from contrada.matching.near_constraints import NearResidual
@@ -51,6 +62,7 @@ from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 T = TypeVar("T")
 TABLE_FORMAT = Format("contrada.ForwardingTable", 11, "saved table", TableError)
 CHECKS = RESIDUAL.followed_by(Field("filters", "i4"))  # as saved: the filter of each constraint comes with them
+LINE_CHECKS = AddressLayout([Field("filters", "i4"), Field("masks", "u1")])
 NEAR_CHECKS = AddressLayout([Field("filters", "i4"), Field("masks", "u1"), Field("distances", "f8")])
 CHECK_PARTS = ("filters", "masks", "offsets")
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, AssertionError)  # what damaged files cause
@@ -131,6 +143,7 @@ def save_table(saved: Saved, directory: str | os.PathLike[str], replace: bool = 
         "trees": [list(slot) for slot, tree in saved.level.trees.items() if isinstance(tree, PackedTree)],
         "checks": [list(slot) for slot, part in saved.level.checks.items() if is_related(part)],
         "near": _near_slots(saved.level),
+        "lines": _line_slots(saved.level),
         "own": _custom_parts(saved.level),
     }
     save_directory(TABLE_FORMAT, directory, _arrays_of(saved), header, replace)
@@ -175,9 +188,10 @@ def _level_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]], verify: b
             if name.endswith(("-xy", "-bounds")):
                 check_coordinates(name, array)
     near_trees, near_checks = _near_of(header["near"], arrays, numbered)
+    line_trees, line_checks = _lines_of(header["lines"], arrays, numbered)
     custom_trees, custom_checks = _custom_of(header["own"])
-    reached: dict[Slot, Tree] = {**trees, **near_trees, **custom_trees}
-    further: dict[Slot, Residual | CustomResidual] = {**checks, **near_checks, **custom_checks}
+    reached: dict[Slot, Tree] = {**trees, **near_trees, **line_trees, **custom_trees}
+    further: dict[Slot, Residual | CustomResidual] = {**checks, **near_checks, **line_checks, **custom_checks}
     return Level(reached, further, scalars, header["reached"])
 
 
@@ -226,8 +240,8 @@ def read_header(source: Path) -> dict[str, Any]:
 
 
 def is_related(part: Residual | CustomResidual) -> bool:
-    """Return True for residual constraints on relations."""
-    return isinstance(part, Residual) and not isinstance(part, NearResidual)
+    """Return True for residual constraints on the eight relations."""
+    return isinstance(part, Residual) and not isinstance(part, NearResidual | LineResidual)
 
 
 def _near_slots(level: Level) -> list[list[str]]:
@@ -244,8 +258,7 @@ def _near_arrays(level: Level) -> dict[str, NDArray[Any]]:
     for k, part in enumerate(parts):
         filters = part.rows if isinstance(part, DistanceTree) else part.filters
         own = {"filters": filters, "masks": part.masks, "distances": part.distances}
-        column = part.column
-        own |= {"xy": column.xy} if isinstance(column, PointArray) else column.arrays._asdict()
+        own |= column_arrays(part.column)
         arrays |= {f"near{k}-{name}": array for name, array in own.items()}
     return arrays
 
@@ -278,6 +291,51 @@ def _near_of(
     return trees, checks
 
 
+def _line_parts(level: Level) -> list[tuple[Slot, LineTree | LineResidual]]:
+    """Return the constraints on OGC's relations, those of trees before residual ones."""
+    trees: list[tuple[Slot, LineTree | LineResidual]]
+    trees = [(slot, tree) for slot, tree in level.trees.items() if isinstance(tree, LineTree)]
+    return trees + [(slot, part) for slot, part in level.checks.items() if isinstance(part, LineResidual)]
+
+
+def _line_slots(level: Level) -> list[list[str]]:
+    """Return the slots of constraints on OGC's relations, as `_line_parts` orders them."""
+    return [[*slot, "tree" if isinstance(part, LineTree) else "checks"] for slot, part in _line_parts(level)]
+
+
+def _line_arrays(level: Level) -> dict[str, NDArray[Any]]:
+    """Return the arrays of constraints on OGC's relations, numbered as in `_line_slots`."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for k, (_, part) in enumerate(_line_parts(level)):
+        own = {"filters": part.rows if isinstance(part, LineTree) else part.filters, "masks": part.masks}
+        own |= column_arrays(part.column)
+        arrays |= {f"lines{k}-{name}": array for name, array in own.items()}
+    return arrays
+
+
+def _lines_of(
+    slots: list[list[str]], arrays: dict[str, NDArray[Any]], numbered: int
+) -> tuple[dict[Slot, LineTree], dict[Slot, LineResidual]]:
+    """Return the constraints on OGC's relations of a saved table; filters must be below `numbered`."""
+    trees, checks = dict[Slot, LineTree](), dict[Slot, LineResidual]()
+    for k, (attribute, kind, form) in enumerate(slots):
+        require(kind in LINE_KINDS and form in ("tree", "checks"), f"line constraints of unknown kind {kind!r:.60}")
+        filters, masks = (arrays[f"lines{k}-{name}"] for name in ("filters", "masks"))
+        LINE_CHECKS.check({"filters": filters, "masks": masks})
+        count = len(filters)
+        require(count > 0 and len(masks) == count, "filters and masks differ in number")
+        check_numbers("filters", filters, 0, numbered)
+        check_numbers("masks", masks, 0, ALL_LINE_RELATIONS + 1)
+        column = _column_of(f"lines{k}", arrays, kind.rpartition(" ")[2], count)
+        if form == "tree":
+            require(len(np.unique(filters)) == count, "a filter is reached twice")
+            trees[attribute, kind] = LineTree(column, masks, filters, is_ordered=True)
+        else:
+            require(bool((filters[1:] >= filters[:-1]).all()), "filters are not in ascending order")
+            checks[attribute, kind] = LineConstraints(filters, masks, column).checks()
+    return trees, checks
+
+
 def _slot(pair: list[Any]) -> Slot:
     attribute, kind = pair
     if kind not in ("region", "point"):
@@ -290,12 +348,11 @@ def _arrays_of(saved: Saved) -> dict[str, NDArray[Any]]:
     for k, tree in enumerate(tree for tree in saved.level.trees.values() if isinstance(tree, PackedTree)):
         arrays.update({f"tree{k}-{name}": array for name, array in tree_arrays(tree).items()})
     arrays.update(_near_arrays(saved.level))
+    arrays.update(_line_arrays(saved.level))
     for k, checks in enumerate(part for part in saved.level.checks.values() if is_related(part)):
         assert isinstance(checks, Residual)
         arrays.update({f"check{k}-{name}": getattr(checks, name) for name in CHECK_PARTS})
-        column = checks.column
-        own = {"xy": column.xy} if isinstance(column, PointArray) else column.arrays._asdict()
-        arrays.update({f"check{k}-{name}": array for name, array in own.items()})
+        arrays.update({f"check{k}-{name}": array for name, array in column_arrays(checks.column).items()})
     if isinstance(saved.level.scalars, ScalarIndex):
         arrays.update({f"scalars-{name}": array for name, array in saved.level.scalars.arrays._asdict().items()})
     for name, names in (("keys", saved.keys), ("subscribers", saved.subscribers)):
@@ -375,8 +432,13 @@ def _checks_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, numbered
     return Residual(Constraints(filters, masks, _column_of(prefix, arrays, kind, count)), offsets)
 
 
-def _column_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, count: int) -> RegionArray | PointArray:
-    """Return the regions or points of saved constraints; raise ValueError unless they are sound and `count`."""
+def column_arrays(column: ShapeColumn) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a column by name, as they are saved."""
+    return {"xy": column.xy} if isinstance(column, PointArray) else compact(column._arrays)._asdict()
+
+
+def _column_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, count: int) -> Any:
+    """Return the regions, points or lines of saved constraints; raise ValueError unless they are sound and `count`."""
     if kind == "point":
         points = arrays[f"{prefix}-xy"]
         CHECKS.check({"xy": points})
@@ -384,6 +446,9 @@ def _column_of(prefix: str, arrays: dict[str, NDArray[Any]], kind: str, count: i
         return PointArray(points)
     own = {name: arrays[f"{prefix}-{name}"] for name in Arrays._fields}
     CHECKS.check(own)
+    if kind == "line":
+        check_lines(Arrays(**own), count)
+        return LineArray(Arrays(**own))
     check_regions(Arrays(**own), count)
     return RegionArray(Arrays(**own))
 

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.errors import FilterError
+from contrada.geometry import Line
 from contrada.geometry.arrays import frozen, ranges
 from contrada.index.items import boxes_of
+from contrada.index.lines import LineTree
 from contrada.index.near import DistanceTree
 from contrada.index.packed import GATE_VIEW, PackedTree, first_of_equals, reordered
 from contrada.index.raw import RawRecords
@@ -20,9 +22,10 @@ from contrada.index.scalar_packing import Regions, pack_scalars
 from contrada.index.scalars import EVERYWHERE, ScalarIndex, ScalarScratch
 from contrada.kernels.match.tables import COUNTED
 from contrada.matching.answer import Matches
+from contrada.matching.line_constraints import LineConstraints
 from contrada.matching.near_constraints import NearConstraints
 from contrada.matching.residual import Constraints, Residual
-from contrada.matching.store.level import NO_SCALARS, Level, Message, Slot, Spatial, merged, value_slot
+from contrada.matching.store.level import NO_SCALARS, Level, Message, Slot, Spatial, line_reached, merged, value_at
 from contrada.matching.table import ForwardingTable
 from contrada.papers.spatial.counted import Integers, LeafSearch, counted_leaves
 
@@ -68,12 +71,16 @@ class CountingMatcher:
         whose = [self._scalars.owners()]
         constraints, count = [numbers], int(numbers.max(initial=-1)) + 1
         shift = len(leaves.slot) - count  # spatial leaves are numbered after all scalar leaves
-        self._trees: list[tuple[Slot, PackedTree | DistanceTree]] = []
+        self._trees: list[tuple[Slot, PackedTree | DistanceTree | LineTree]] = []
         for slot in sorted(level.trees.keys() | level.checks.keys()):
             part = _spatial(level, slot)
             if isinstance(part, NearConstraints):
                 near, numbers, holders = _apart(part, count, shift)
                 self._trees.append((slot, near))
+            elif isinstance(part, LineConstraints):
+                numbers, holders = np.arange(count, count + len(part.filters)), part.filters.astype(np.int64)
+                lines = LineTree(part.column, part.masks, (numbers + shift).astype(np.int32))
+                self._trees.append((slot, lines))
             else:
                 tree, numbers, holders = _shared(part, count, shift)
                 self._trees.append((slot, tree))
@@ -144,8 +151,12 @@ class CountingMatcher:
 
     def _regions(self, message: Message) -> Integers:
         """Return the spatial constraints that a message satisfies."""
-        given = ((message.objects.get(value_slot(slot)), tree) for slot, tree in self._trees)
-        found = [tree.match(value) for value, tree in given if value is not None]
+        given = ((value_at(message.objects, slot), tree) for slot, tree in self._trees)
+        found = [
+            line_reached(tree, value) if isinstance(value, Line) else tree.match(value)
+            for value, tree in given
+            if value is not None
+        ]
         return frozen(found[0] if len(found) == 1 else merged(found))
 
     def _scratch(self) -> Counters:
@@ -182,7 +193,7 @@ def _spatial(level: Level, slot: Slot) -> Spatial:
     """Return all constraints of a level at a slot."""
     parts: list[Any] = []
     for found in (level.trees.get(slot), level.checks.get(slot)):
-        if isinstance(found, PackedTree | DistanceTree | Residual):
+        if isinstance(found, PackedTree | DistanceTree | LineTree | Residual):
             parts.append(level.part_of(found))
     if not parts:
         raise FilterError(f"the counting matcher does not support constraints of type {slot[1]!r}")

@@ -15,7 +15,7 @@ from contrada.errors import ContradaError, CrsError, FilterError
 from contrada.formats.tables.rows import values_of
 from contrada.formats.tables.subscription_rows import row_faults
 from contrada.formats.templates import Instances
-from contrada.geometry import PointArray, RegionArray
+from contrada.geometry import LineArray, PointArray, RegionArray
 from contrada.geometry.arrow.mixed import parts_of
 from contrada.geometry.faults import Rejection
 from contrada.halving import in_halves
@@ -28,7 +28,7 @@ PART_BITS = 33  # lower bits of Spark's row numbers; the bits above are the part
 SIZES = ("filters_before", "filters_after", "constraints_before", "constraints_after")
 COUNTS = (*SIZES, *RULES)
 TEXTS = ("filter", "reason", "crs")
-KINDS: dict[str, type] = {"region": RegionArray, "point": PointArray}
+KINDS: dict[str, type] = {"region": RegionArray, "point": PointArray, "line": LineArray}
 WORDS = {kind: word for word, kind in KINDS.items()}
 
 
@@ -39,7 +39,7 @@ class Job(NamedTuple):
     template: Predicate | None
     types: tuple[str, str]  # Spark types of keys and subscribers
     systems: Systems  # of the columns that name one
-    kinds: dict[str, str] = {}  # noqa: RUF012 - "region" or "point", by geometry column of a template; never modified
+    kinds: dict[str, str] = {}  # noqa: RUF012 - "region", "point" or "line", by geometry column of a template; never modified
     offsets: dict[int, int] = {0: 0}  # noqa: RUF012 - number of the first row of each partition; never modified
 
     def typed(self, table: Any) -> Any:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contrada.errors import ContradaError, CrsError, FilterError, FormatError
-from contrada.geometry import Relation, RelationSet
+from contrada.geometry import LineArray, Relation, RelationSet
 from contrada.geometry.arrow.mixed import ValueRows, is_binary, is_null, parts_by_crs
 from contrada.geometry.crs import Crs, common_crs, srid_of
 from contrada.geometry.relate import relate_rows
@@ -58,6 +58,11 @@ def values_of(column: Any, function: str, argument: str) -> Values:
     for bad in mixed.rejected:
         if not is_null(bad):
             faults |= dict.fromkeys(range(count) if is_constant else [bad.row], bad.reason)
+    for one in mixed.parts:
+        if isinstance(one.column, LineArray):
+            lines = np.arange(count) if is_constant else one.rows
+            faults |= dict.fromkeys(lines.tolist(), "a line; this function takes regions and points")
+            part[lines] = NO_ROW
     return Values(mixed.parts, part, place, nulls, faults)
 
 

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.errors import FormatError
-from contrada.geometry import Circle, Point, Region
+from contrada.geometry import Circle, Line, Point, Region
 from contrada.geometry.arrow.geoarrow import with_crs
 from contrada.limits import limit
 from contrada.model.types import has_types, types_accepting
 from contrada.model.values import EXACT_INTEGERS
-from contrada.service.intake.regions import UnreadRegion, circle_column, point_column
+from contrada.service.intake.regions import UnreadRegion, circle_column, line_column, point_column
 
 Kind = str | tuple[str, str | None]
 Message = Mapping[str, Any]
@@ -79,6 +79,8 @@ def _kind(name: str, value: Any) -> Kind:
         return "point", value.crs
     if isinstance(value, Circle):
         return "circle", value.crs
+    if isinstance(value, Line):
+        return "line", value.crs
     raise _not_a_column(name, value)
 
 
@@ -139,7 +141,8 @@ def _part(table: _Table, messages: Sequence[Message], regions: Mapping[Any, Any]
 def _column(name: str, kind: Kind, messages: Sequence[Message], regions: Mapping[Any, Any]) -> Any:
     values = [message.get(name) for message in messages]
     if isinstance(kind, tuple):
-        readers: dict[str, Callable[[list[Any]], Any]] = {"point": point_column, "circle": circle_column}
+        readers: dict[str, Callable[[list[Any]], Any]]
+        readers = {"point": point_column, "circle": circle_column, "line": line_column}
         read = readers.get(kind[0]) or partial(_region_column, regions[kind[1]])
         return with_crs(pa.chunked_array([read(values)]), kind[1])
     if kind == "list":  # operators only ask whether there is one

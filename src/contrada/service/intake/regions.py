@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from contrada.formats.geojson.shapes import POLYGONAL
 from contrada.formats.spatial import Spatial
-from contrada.geometry import Circle, Point, Region
+from contrada.geometry import Circle, Line, Point, Region
 from contrada.geometry.reading import sift_regions
 
 _Plain = list[list[list[tuple[float, float]]]]
@@ -103,6 +103,11 @@ def _checked(shapes: list[Any]) -> tuple[list[Any], dict[int, str]]:
             plain.append(None)
             malformed[place] = f"coordinates: {error}"
     return plain, malformed
+
+
+def line_column(lines: list[Line | None]) -> Any:
+    """Return lines as WKB, without their CRS."""
+    return pa.array([None if line is None else line.to_wkb() for line in lines], pa.binary())
 
 
 def point_column(points: list[Point | None]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from contrada.cql2.queries import bound_predicate
-from contrada.geometry import Circle, Point, Region
+from contrada.geometry import Circle, Line, Point, Region
 from contrada.matching.explain import ConstraintExplained, Explanation, explain
 from contrada.service.map.filter_shapes import drawn_circle, operator_word, spatial_operator
 from contrada.service.map.schemas import (
@@ -56,7 +56,7 @@ def _spatial(part: ConstraintExplained) -> SpatialPart | None:
         return None
     word, is_negated = operator_word(operator)
     value = part.value
-    found = value.to_geojson() if isinstance(value, Region | Point) else None
+    found = value.to_geojson() if isinstance(value, Region | Point | Line) else None
     if isinstance(value, Circle):
         found = drawn_circle(value)
     relations = [str(relation) for relation in operator]
