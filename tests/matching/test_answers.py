@@ -68,9 +68,9 @@ def test_answers_are_those_of_plain_evaluation(way, is_packed, given_predicates,
 
 
 def value_of(data):
-    """The region or point of WKB, as Shapely reads it; None if it is neither."""
+    """The region, point or line of WKB, as Shapely reads it; None if it is none of them."""
     shape = shapely.from_wkb(data, on_invalid="ignore")
-    kinds = {"Point": ct.Point, "Polygon": ct.Region, "MultiPolygon": ct.Region}
+    kinds = {"Point": ct.Point, "Polygon": ct.Region, "MultiPolygon": ct.Region, "LineString": ct.Line}
     return kinds[shape.geom_type].from_shapely(shape) if getattr(shape, "geom_type", "") in kinds else None
 
 

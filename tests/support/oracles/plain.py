@@ -22,10 +22,11 @@ from unicodedata import category, normalize
 import numpy as np
 import shapely
 
-from contrada.geometry import Circle, Point, Region, RelationSet, relate
+from contrada.geometry import Circle, Line, Point, Region, RelationSet, relate
 from contrada.model.reach import DistanceOperator
 from oracles.circles import is_circle_within_circle, is_circle_within_distance, relation_of_circle
 from oracles.distance import is_within, square_of_distance
+from oracles.ogc import WORDS, word_holds
 
 Message: TypeAlias = Mapping[str, object]
 Comparable: TypeAlias = tuple[str, Any]  # a kind, and what compares within it
@@ -85,6 +86,8 @@ def holds(constraint: Any, message: Message) -> bool | None:
         return value is not None
     if isinstance(value, Circle) and isinstance(asked, RelationSet | DistanceOperator):
         return _circle_holds(asked, constraint.value, value)
+    if isinstance(value, Line) and isinstance(asked, RelationSet):
+        return _line_holds(asked, constraint.value, value)
     if isinstance(asked, RelationSet):
         return relate(value, constraint.value) in asked if isinstance(value, (Region, Point)) else None
     if isinstance(asked, DistanceOperator):
@@ -114,6 +117,18 @@ def _circle_holds(asked: RelationSet | DistanceOperator, given: Any, circle: Cir
     is_near = is_circle_within_distance(circle, shape, asked.number)
     is_whole = isinstance(given, Point) and is_circle_within_circle(circle, given.x, given.y, asked.number)
     return bool(asked.mask >> (0 if is_whole else 1 if is_near else 2) & 1)
+
+
+def _line_holds(asked: RelationSet, given: Any, line: Line) -> bool | None:
+    """Whether one of OGC's words within the set holds of a line; None if neither these nor those outside decide."""
+    shapes = line.to_shapely(), given.to_shapely()
+    words = [word for word in WORDS if hasattr(RelationSet, word)]
+    sets = {(word, negated): ~getattr(RelationSet, word) if negated else getattr(RelationSet, word)
+            for word in words for negated in (False, True)}  # fmt: skip
+    for answer, whole in ((True, asked), (False, ~asked)):
+        if any(own <= whole and word_holds(word, *shapes) != negated for (word, negated), own in sets.items()):
+            return answer
+    return None
 
 
 def _negated(answer: bool | None) -> bool | None:
