@@ -132,17 +132,17 @@ def test_every_format_gives_the_same_rows(spark, tmp_path):
 
 def write_bad(folder):
     """Files with bad rows of every kind; what is bad in them, without repair or buffer."""
-    good, line = SHAPES[0], shapely.LineString([(0, 0), (5, 5)])
+    good, spots = SHAPES[0], shapely.MultiPoint([(0, 0), (5, 5)])
     with np.errstate(invalid="ignore"):
         nan = shapely.Polygon([(0, 0), (math.nan, 1), (1, 1)])
-    odd = [line, nan, b"rubbish", shapely.Point(1, 2), shapely.to_wkb(good)[:40]]
+    odd = [spots, nan, b"rubbish", shapely.Point(1, 2), shapely.to_wkb(good)[:40]]
     shapes = [good, BOW_TIE, None, shapely.Polygon(), *odd]
     write_geoparquet([{"id": k, "geometry": shape} for k, shape in enumerate(shapes)], folder / "bad.parquet")
-    rows = [json.dumps(feature(shape, id=10 + k)) for k, shape in enumerate([good, BOW_TIE, None, line])]
+    rows = [json.dumps(feature(shape, id=10 + k)) for k, shape in enumerate([good, BOW_TIE, None, spots])]
     rows[1:1] = ['{"type": "Feature", "prop', "", '{"id": 7}', '{"type": "Feature", "properties": {}, "geometry": 5}']
     rows.append('{"type": "Feature", "properties": null, "geometry": {"type": "Polygon", "coordinates": [[0, 1]]}}')
     (folder / "bad.geojsonl").write_text("\n".join(rows))
-    gis = pa.table({"id": [20, 21, 22], "geometry": [_wkb(good), _wkb(line), None]})
+    gis = pa.table({"id": [20, 21, 22], "geometry": [_wkb(good), _wkb(spots), None]})
     pyogrio.write_arrow(gis, folder / "bad.gpkg", geometry_name="geometry", geometry_type="Unknown", crs="OGC:CRS84")
     (folder / "torn.gpkg").write_bytes((folder / "bad.gpkg").read_bytes()[:700])
     whole = write_collection(ROWS, folder / "torn.geojson").read_bytes()
@@ -159,14 +159,14 @@ def write_bad(folder):
         ("bad.geojsonl", 5, "geometry: need a GeoJSON geometry"),
         ("bad.geojsonl", 6, "self-intersection"),
         ("bad.geojsonl", 7, "no geometry (null)"),
-        ("bad.geojsonl", 8, "wrong geometry type LineString"),
+        ("bad.geojsonl", 8, "wrong geometry type MultiPoint"),
         ("bad.geojsonl", 9, "Polygon: coordinates"),
-        ("bad.gpkg", 1, "wrong geometry type LineString"),
+        ("bad.gpkg", 1, "wrong geometry type MultiPoint"),
         ("bad.gpkg", 2, "no geometry (null)"),
         ("bad.parquet", 1, "self-intersection"),
         ("bad.parquet", 2, "no geometry (null)"),
         ("bad.parquet", 3, "empty geometry"),
-        ("bad.parquet", 4, "wrong geometry type LineString"),
+        ("bad.parquet", 4, "wrong geometry type MultiPoint"),
         ("bad.parquet", 5, "coordinate is not finite"),
         ("bad.parquet", 6, "malformed or truncated geometry"),
         ("bad.parquet", 8, "malformed or truncated geometry"),
@@ -218,7 +218,7 @@ def test_repair_and_buffer_and_another_crs(spark, tmp_path):
     assert found.crs == "EPSG:3857"
     spatial = Spatial(to_crs="EPSG:3857", buffer=1000)
     rows = {row["id"]: row["geometry"] for row in seen(found.rows)}
-    for number, shape in ((0, SHAPES[0]), (7, shapely.Point(1, 2)), (21, shapely.LineString([(0, 0), (5, 5)]))):
+    for number, shape in ((0, SHAPES[0]), (7, shapely.Point(1, 2)), (21, shapely.MultiPoint([(0, 0), (5, 5)]))):
         assert rows[number] == spatial.of_shapely(shape, "OGC:CRS84")
     assert rows[1] == rows[11]
     assert rows[1] == spatial.changed(ct.RegionArray.from_shapely([BOW_TIE], crs="OGC:CRS84", repair=True)[0])
