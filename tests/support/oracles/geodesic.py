@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from pyproj import Geod
 
 WGS84 = Geod(ellps="WGS84")
-COARSE, FINE, STARTS = 9, 9, 24
-SHARE = 0.4  # of a window that the next window keeps
+COARSE, FINE = 17, 9  # places along an edge, and in a window
+STARTS, BEST = 2, 24  # windows for each pair of edges, and more for the nearest places of all
+SHARE = 0.5  # of a window that the next window keeps
 Floats = NDArray[np.float64]
 
 
@@ -27,8 +28,12 @@ def metres_apart(a: Any, b: Any) -> float:
     t = u = np.linspace(0, 1, COARSE)
     t, u = (part.ravel() for part in np.meshgrid(t, u, indexing="ij"))
     sampled = _metres(one[i][:, None], t, other[j][:, None], u)
-    starts = np.argsort(sampled, axis=None)[:STARTS]
-    pairs, places = np.unravel_index(starts, sampled.shape)
+    places = np.argsort(sampled, axis=1)[
+        :, :STARTS
+    ].ravel()  # near poles, each pair of edges may have the nearest points
+    pairs = np.repeat(np.arange(len(i)), min(STARTS, sampled.shape[1]))
+    more = np.unravel_index(np.argsort(sampled, axis=None)[:BEST], sampled.shape)
+    pairs, places = np.concatenate([pairs, more[0]]), np.concatenate([places, more[1]])
     return float(_refined(one[i[pairs]], t[places], other[j[pairs]], u[places]).min())
 
 
