@@ -141,7 +141,8 @@ def test_text_is_a_timestamp_only_if_asked():
         ({"type": "Polygon", "coordinates": [[[170, 0], [190, 0], [180, 9], [170, 0]]]}, "antimeridian"),
         ({"type": "Point", "coordinates": [200, 0]}, "outside longitude"),
         ({"type": "Point", "coordinates": []}, "length"),
-        ({"type": "Circle", "coordinates": [0, 0]}, "need a GeoJSON geometry"),
+        ({"type": "Circle", "coordinates": [0, 0]}, "Circle: need a radius beside the coordinates"),
+        ({"type": "Sphere", "coordinates": [0, 0]}, "need a GeoJSON geometry"),
         ("POINT (0 0)", "need a GeoJSON geometry"),
     ],
 )
