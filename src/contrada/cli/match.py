@@ -30,6 +30,9 @@ When vehicles enter and leave depots, instead of every position:
   contrada match positions.ndjson depots.geojson --template 'S_WITHIN(geometry, $geometry)' \\
     --track vehicle --time at --on 'enter, exit, dwell(5m)' --exit-buffer 20
 
+Warnings and facilities on either side of the date line:
+  contrada match alerts.ndjson subscriptions.ndjson --wrap area=longitude
+
 \b
 Exit codes:
   0  done, with or without matches; rejected rows are in the summary
@@ -145,6 +148,7 @@ def match(
     subscriptions_crs: options.SubscriptionsCrs = None,
     to_crs: options.ToCrs = None,
     buffer: options.Buffer = None,
+    wrap: options.Wrap = None,
     buffer_of: Annotated[Buffered, option(COORDINATES, "What --buffer applies to.")] = Buffered.both,
     output: OutputPlace = None,
     format: options.Format = None,
@@ -176,17 +180,16 @@ def match(
         raise typer.BadParameter("messages and subscriptions cannot both come from standard input")
     if template is None and (key or subscriber or subscriptions_crs):
         raise typer.BadParameter("--key, --subscriber and --subscriptions-crs need --template")
-    check_spark(spark, [master, artifacts, partitions, keep], plan, partitions)
+    check_spark(spark, [master, artifacts, partitions, keep], plan, partitions, wrap)
     file, uri = output_of(output, spark)
     check_paths([messages, subscriptions, zones], [file, reject])
     asked = {"on": on, "exit_buffer": exit_buffer, "exit_after": exit_after, "first": first.value}
     tracking = tracking_of(track, {"time": time, "late": late.value, "expire_after": expire_after}, asked)
     check_tracking(tracking, spark or explain is not None or by is not ByUnit.subscription, asked)
-    read = {"times": names_in(times), "to_crs": to_crs}
+    read = {"times": names_in(times), "to_crs": to_crs, "wrap": options.wrap_of(wrap)}
     reading = reading_of(messages_format, id, {**read, "crs": crs}, zones, buffer, buffer_of)
     of_rows = {**read, "key": key or "key", "subscriber": subscriber or "subscriber", "crs": subscriptions_crs}
-    around_rows = None if buffer_of is Buffered.messages else buffer
-    asking = Asking(subscriptions, subscriptions_format, template, {**of_rows, "buffer": around_rows})
+    asking = Asking(subscriptions, subscriptions_format, template, {**of_rows, "buffer": _of_rows(buffer, buffer_of)})
     rest = (reject, strict, quiet, threads, explain, limit, csv_safe, plan.value, tracking)
     work = MatchPlan(messages, reading, asking, file, format, by.value, *rest, uri, tuple(names_in(keep)))
     raise typer.Exit(run_on_spark(work, master, artifacts, plan, partitions) if spark else run(work))
@@ -210,6 +213,11 @@ def reading_of(
     return MessageOptions(format, {**read, "zones": known, "buffer": around}, id)
 
 
+def _of_rows(buffer: float | None, of: Buffered) -> float | None:
+    """Return the buffer around subscriptions."""
+    return None if of is Buffered.messages else buffer
+
+
 def run_on_spark(
     work: MatchPlan, master: str | None, artifacts: str | None, plan: MatchingPlan, partitions: int | None
 ) -> int:
@@ -229,8 +237,12 @@ def check_tracking(tracking: Tracking | None, is_other: bool, asked: dict[str, A
         raise typer.BadParameter("--track needs --on, and does not go with --spark, --explain and --by subscriber")
 
 
-def check_spark(spark: bool, options: list[str | int | None], plan: MatchingPlan, partitions: int | None) -> None:
-    """Raise BadParameter for options that need --spark, and for partitions with a plan that has none."""
+def check_spark(
+    spark: bool, options: list[str | int | None], plan: MatchingPlan, partitions: int | None, wrap: str | None
+) -> None:
+    """Raise BadParameter for options that need --spark or do not go with it, and for partitions without their plan."""
+    if spark and wrap:
+        raise typer.BadParameter("--wrap does not go with --spark; use pipeline.match(wrap=), or ingest --wrap")
     is_shared = plan in (MatchingPlan.broadcast, MatchingPlan.partitioned)
     if not spark and (any(options) or is_shared):
         raise typer.BadParameter(

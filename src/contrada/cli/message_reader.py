@@ -25,15 +25,17 @@ from contrada.formats.json_columns import JsonLines
 from contrada.formats.messages import message_from, not_an_object
 from contrada.formats.reading import read_messages
 from contrada.formats.records import IDENTIFIERS, TABLE_FORMATS, Lines, OpenFile, Record, Rejected
-from contrada.formats.spatial import UNCHANGED
+from contrada.formats.spatial import Spatial
 from contrada.formats.tables.row_files import read_batches, row_text
 from contrada.formats.tables.rows import attributes_of, values_of
 from contrada.geometry import Rejection
+from contrada.geometry.globe import globes_of
 from contrada.geometry.pool import PREFIX, cores
 from contrada.matching.explain import plain_value
 
 BATCH_MESSAGES = 2048  # messages in a batch
 IDLE_SECONDS = 0.005  # seconds without input before a batch that is not full is processed
+BY_COLUMN = ("zones", "wrap")  # options of messages that are read by columns
 Place = tuple[str, str, int]  # source, unit, number
 
 
@@ -125,7 +127,8 @@ class Intake:
         self._threads, self._waits = threads, waits
         self._reading, self._take, self._reject, self._pause = reading, take, reject, pause
         # Geometry that is reprojected or buffered, and text that is a time, are read value by value.
-        self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name != "zones")
+        self._by_rows = by_rows and not any(value for name, value in reading.options.items() if name not in BY_COLUMN)
+        self._spatial = Spatial(globes=globes_of(reading.options.get("wrap")))
         self._id_names = IDENTIFIERS if reading.id is None else (reading.id,)
         self._schema, self._ahead = JsonLines(), _Ahead(1)
         self._pending: list[tuple[dict[str, Any], str | int, Place]] = []  # messages, identifiers and places
@@ -231,14 +234,14 @@ class Intake:
         ids, bad = self._row_identifiers(table, places)
 
         def text(row: int) -> str:
-            return message_text(message_from(decode(line(row)), UNCHANGED, ()))
+            return message_text(message_from(decode(line(row)), self._spatial, ()))
 
         self._take(MessageBatch(table, ids, places, text, bad))
 
     def _add_message(self, value: dict[str, Any], place: Place, line: bytes) -> None:
         """Read the object of a line, and add it to the pending messages or reject it."""
         try:
-            message = message_from(value, UNCHANGED, ())
+            message = message_from(value, self._spatial, ())
         except input_errors() as error:
             self._reject(Rejected(*place, reason_of(error), line.strip(b" \t\r\n").decode("utf-8", "replace")))
         else:

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from contrada.cli.results import ResultFormat
-from contrada.errors import OverlayError
+from contrada.errors import ArgumentError, OverlayError
+from contrada.geometry.globe import globes_of
 
 READ, WRITE, COORDINATES, CARE, SPARK, RUNNING = "Reading", "Writing", "Coordinates", "Care", "Spark", "Running"
 TRACKING = "Tracking"
@@ -51,6 +52,10 @@ SubscriptionsFormat = Annotated[
 Times = Annotated[str | None, option(READ, "Attributes whose text is a timestamp, such as onset,expires.")]
 SubscriptionsCrs = Annotated[str | None, option(COORDINATES, "CRS of template rows that name none.")]
 ToCrs = Annotated[str | None, option(COORDINATES, "Reproject messages and template rows to this CRS.")]
+Wrap = Annotated[
+    str | None,
+    option(COORDINATES, "Attributes to wrap at the date line, such as area=longitude or area=longitude,at=shorter."),
+]
 Buffer = Annotated[
     float | None, option(COORDINATES, "Turn points and lines into regions of this radius, in units of the CRS.")
 ]
@@ -119,3 +124,18 @@ def check_paths(inputs: list[Path | None], outputs: list[Path | None]) -> None:
                 raise typer.BadParameter(f"{path} is an input file; use another file for the output")
     if len({os.path.abspath(path) for path in written}) < len(written) and os.path.isfile(written[0]):
         raise typer.BadParameter("--output and --reject must be different files")
+
+
+def wrap_of(text: str | None) -> dict[str, str]:
+    """Return the modes by attribute of --wrap; a bad one is a BadParameter.
+
+    >>> wrap_of("area=longitude, at=shorter")
+    {'area': 'longitude', 'at': 'shorter'}
+    """
+    pairs = [name.rpartition("=") for name in names_in(text)]
+    wrap = {name.strip(): mode.strip() for name, _, mode in pairs}
+    try:
+        globes_of(wrap)
+    except ArgumentError as error:
+        raise typer.BadParameter(f"--{error}") from error
+    return wrap

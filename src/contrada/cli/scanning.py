@@ -45,7 +45,7 @@ def max_messages(asking: Asking, plan: str) -> int:
 
 def scannable_rows(asking: Asking) -> int | None:
     """Return the number of rows of a template in one Parquet file that are subscribed as stored; None for any other."""
-    read = {name: value for name, value in asking.options.items() if name not in ("key", "subscriber")}
+    read = {name: value for name, value in asking.options.items() if name not in ("key", "subscriber", "wrap")}
     is_plain = asking.template is not None and not any(read.values())
     return parquet_rows(str(asking.source), asking.format) if is_plain else None
 
@@ -123,7 +123,7 @@ def scan(
         names = {name: asking.options[name] for name in ("key", "subscriber")}
         columns = template_columns(template)
         blocks = row_blocks(str(asking.source), asking.format, columns, **names, block_rows=BLOCK_ROWS)
-        found = RowScan(template, [batch.messages for batch in batches], threads)
+        found = RowScan(template, [batch.messages for batch in batches], threads, wrap=asking.options.get("wrap"))
         found.run(blocks, progress)
         is_found = len(found.names) > 0
     except ContradaError:

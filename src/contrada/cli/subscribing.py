@@ -15,6 +15,8 @@ from contrada.formats.records import Rejected
 from contrada.formats.subscriptions import Subscription, read_subscription_table, read_subscriptions
 from contrada.formats.tables.row_files import row_text
 from contrada.formats.tables.subscription_rows import SubscriptionTable
+from contrada.formats.wrapping import column_globes
+from contrada.geometry.globe import globes_of
 from contrada.matching import ForwardingTable
 from contrada.matching.table import subscribe_rows
 from contrada.matching.template import read_columns
@@ -55,7 +57,7 @@ class FirstRejected:
 
 def table_of(asking: Asking, reject: Reject, added: Callable[[int], None] = lambda count: None) -> ForwardingTable:
     """Build a table of the good subscriptions; a file with bad ones only is an error."""
-    table, note = ForwardingTable(), FirstRejected(reject)
+    table, note = ForwardingTable(wrap=asking.options.get("wrap")), FirstRejected(reject)
     if asking.template is None:
         _subscribe_each(asking, table, note, added)
     else:
@@ -152,7 +154,7 @@ def _parsed_rows(asking: Asking, found_crs: dict[str, str | None]) -> Iterator[P
     yield from rows.rejected
     if not rows.table.num_rows:
         return
-    made = Instances(template, rows.table)
+    made = Instances(template, rows.table, column_globes(template, globes_of(asking.options.get("wrap"))))
     found_crs.update(made.crs)
     there = [name for name in ("key", "subscriber") if name in rows.table.column_names]
     names = {name: rows.table.column(name).to_pylist() for name in there}

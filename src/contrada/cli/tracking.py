@@ -12,6 +12,7 @@ from contrada.cli.results import BINARY, ResultFile, ResultFormat, csv_line, wri
 from contrada.cli.subscribing import Asking, FirstRejected, Reject, good_subscriptions, no_subscription
 from contrada.errors import ContradaError
 from contrada.formats.records import Rejected
+from contrada.matching import ForwardingTable
 from contrada.tracking import Tracker, TrackEvent
 
 COLUMNS = ("message", "event", "subscriber", "key", "object", "before", "after", "time", "reason")
@@ -35,7 +36,8 @@ class TrackedRun:
     """A tracker with the subscriptions of a file, and batches of messages for it."""
 
     def __init__(self, tracking: Tracking, asking: Asking, reject: Reject) -> None:
-        self.tracker = Tracker(None, tracking.track, **tracking.of_tracker)
+        table = ForwardingTable(wrap=asking.options.get("wrap"))
+        self.tracker = Tracker(table, tracking.track, **tracking.of_tracker)
         note = FirstRejected(reject)
         self._subscribers: dict[Any, Any] = {}
         for item in good_subscriptions(asking, note):

@@ -77,7 +77,7 @@ def _message(header: list[str], cells: list[str], spatial: Spatial, times: Colle
     try:
         for name, cell in zip(header, cells, strict=True):
             if cell != "":
-                message[name] = _geometry(cell, spatial) if name == "geometry" else _value(cell, name in times)
+                message[name] = _geometry(cell, spatial.at(name)) if name == "geometry" else _value(cell, name in times)
     except ContradaError as error:
         raise type(error)(f"attribute {name!r}: {error}") from error
     return message

@@ -14,6 +14,7 @@ from contrada.formats.messages import message_from, not_an_object
 from contrada.formats.records import OpenFile, Read, Rejected, Source
 from contrada.formats.spatial import Spatial
 from contrada.geometry import Region
+from contrada.geometry.globe import globes_of
 
 __all__ = ["Read", "Rejected", "read_messages", "read_zones"]
 
@@ -27,12 +28,14 @@ def read_messages(
     crs: Any = None,
     to_crs: Any = None,
     buffer: float | None = None,
+    wrap: Mapping[str, str] | None = None,
 ) -> Iterator[Read | Rejected]:
     """Yield the messages of a file, a directory, a binary stream or standard input ("-").
 
     The default `format` follows from the suffix or the first bytes. `times` names attributes whose text is a timestamp,
-    `zones` resolves the codes of CAP areas (a mapping, or a file for `read_zones`); for the rest see `Spatial`. A
-    missing file is an OSError; a damaged one is rejected like a bad line.
+    `zones` resolves the codes of CAP areas (a mapping, or a file for `read_zones`), `wrap` says by attribute how
+    regions and points are wrapped at the date line ([Globe](../globe.md)); for the rest see `Spatial`. A missing file
+    is an OSError; a damaged one is rejected like a bad line.
 
     >>> import io
     >>> found = read_messages(io.BytesIO(b'{"size": 3}\\nsize: 4\\n'))
@@ -41,7 +44,7 @@ def read_messages(
     """
     records.checked_format(format)
     known = zones if isinstance(zones, Mapping) else {} if zones is None else read_zones(zones)
-    return _read_files(source, format, Spatial(crs, to_crs, buffer), frozenset(times), known)
+    return _read_files(source, format, Spatial(crs, to_crs, buffer, globes=globes_of(wrap)), frozenset(times), known)
 
 
 def _read_files(

@@ -13,11 +13,14 @@ from contrada.formats.reading import read_messages
 from contrada.formats.records import OpenFile, Read, Record, Rejected, Source
 from contrada.formats.tables.subscription_rows import SubscriptionTable, whole_table
 from contrada.formats.templates import column_of, misfits, pattern_columns, template_columns
+from contrada.formats.wrapping import column_globes
 from contrada.geometry import Line, Point, Region, RegionArray
 from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.crs import Crs
+from contrada.geometry.globe import Globe, globes_of, wraps_of
 from contrada.limits import check_limit
 from contrada.model import Constraint, Filter, Predicate
+from contrada.model.filter import as_predicate
 from contrada.model.text import encode_text
 from contrada.model.values import KIND_NAMES, scalar_of
 
@@ -101,21 +104,26 @@ def read_subscription_table(
     crs: Any = None,
     to_crs: Any = None,
     buffer: float | None = None,
+    wrap: Mapping[str, str] | None = None,
 ) -> SubscriptionTable:
     """Read the rows of a GeoJSON collection, GeoParquet, Parquet or any other format for a template.
 
     `key` and `subscriber` name the attributes of keys and subscribers; they may be absent. A row is rejected if a
     column of the template has no value, a bad one, one of another kind than earlier rows, or a pattern that is too
-    long; if it lacks a key that other rows have; or if an earlier row has its key.
+    long; if it lacks a key that other rows have; or if an earlier row has its key. `wrap` says by attribute how regions
+    and points are wrapped at the date line.
     """
+    globes = column_globes(as_predicate(template), globes_of(wrap))
     columns, patterns = template_columns(template), pattern_columns(template)
     if crs is None and buffer is None and not times:
-        found = _read_columns(source, format, columns, patterns, key, subscriber, Crs.of(to_crs))
+        found = _read_columns(source, format, columns, patterns, key, subscriber, Crs.of(to_crs), globes)
         if found is not None:
             return found
     rows: list[Row] = []
     rejected: list[Rejected] = []
-    for item in read_messages(source, format, times=times, crs=crs, to_crs=to_crs, buffer=buffer):
+    for item in read_messages(
+        source, format, times=times, crs=crs, to_crs=to_crs, buffer=buffer, wrap=wraps_of(globes)
+    ):
         if isinstance(item, Rejected):
             rejected.append(item)
             continue
@@ -134,6 +142,7 @@ def _read_columns(
     key: str,
     subscriber: str,
     to_crs: Crs | None,
+    globes: Mapping[str, Globe],
 ) -> SubscriptionTable | None:
     """Read a table column by column; return None if rows must be read one by one.
 
@@ -141,7 +150,7 @@ def _read_columns(
     """
     start = source.tell() if isinstance(source, io.BytesIO) else 0
     try:
-        found = whole_table(source, format, columns, patterns, key, subscriber)
+        found = whole_table(source, format, columns, patterns, key, subscriber, globes)
     except FormatError:
         if to_crs is None:
             raise

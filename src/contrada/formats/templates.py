@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 from contrada.errors import ContradaError, CrsError, FilterError
@@ -18,6 +19,7 @@ from contrada.geometry.arrow import lazy_pyarrow as pa
 from contrada.geometry.arrow.mixed import is_geometry, is_null, parts_of
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.faults import Rejection
+from contrada.geometry.globe import Globe
 from contrada.model import Constraint, Filter, Predicate
 from contrada.model.constraint import is_pattern
 from contrada.model.filter import as_predicate
@@ -115,7 +117,7 @@ class Instances:
     """The instances of a template for the rows of an Arrow table, in order; an error for a row without one.
 
     Regions and points carry no CRS, as in text; `crs` maps attributes to the CRS of their columns, and two for one
-    attribute are a CrsError.
+    attribute are a CrsError. `globes` says by column how regions and points are wrapped.
 
     >>> import pyarrow as pa
     >>> from contrada import parse
@@ -126,7 +128,7 @@ class Instances:
     column 'low': no value
     """
 
-    def __init__(self, template: Predicate, rows: Any) -> None:
+    def __init__(self, template: Predicate, rows: Any, globes: Mapping[str, Globe] = MappingProxyType({})) -> None:
         named = template_columns(template)
         table = attributes_of(rows, named)
         for name in named:
@@ -136,7 +138,7 @@ class Instances:
         self._values: dict[str, Sequence[Any]] = {}
         found: dict[str, Crs | None] = {}
         for name in named:
-            self._values[name], found[name] = _column_values(table.column(name))
+            self._values[name], found[name] = _column_values(table.column(name), globes.get(name))
         self.crs = _crs_by_attribute(template, found)
 
     def __iter__(self) -> Iterator[Predicate | ContradaError]:
@@ -148,13 +150,13 @@ class Instances:
                 yield error
 
 
-def _column_values(column: Any) -> tuple[Sequence[Any], Crs | None]:
+def _column_values(column: Any, globe: Globe | None) -> tuple[Sequence[Any], Crs | None]:
     """Return the values of a column and its CRS; bad values are Rejections."""
     if not is_geometry(column):
         return values_of(column), None
     values: list[Any] = [None] * len(column)
     crs = None
-    parts, bad = parts_of(column)
+    parts, bad = parts_of(column, globe)
     for part in parts:
         crs = common_crs(crs, part.column.crs)
         own = part.column

@@ -14,6 +14,7 @@ from contrada.errors import ContradaError, CrsError, FilterError, KeyInUseError
 from contrada.formats.tables.rows import values_of
 from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
+from contrada.formats.wrapping import column_globes
 from contrada.geometry import Rejection
 from contrada.geometry.arrow.checks import check_column
 from contrada.geometry.arrow.mixed import ValueRows
@@ -22,7 +23,6 @@ from contrada.geometry.line_relating import ShapeColumn
 from contrada.halving import in_halves
 from contrada.matching.table import ForwardingTable, subscribe_rows
 from contrada.matching.template import asked_columns, read_columns
-from contrada.matching.wrapping import column_globes
 from contrada.model import Predicate
 
 MIN_ALIKE = 16  # rows of one shape that are bound by columns; fewer are parsed one by one

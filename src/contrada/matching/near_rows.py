@@ -20,6 +20,7 @@ from contrada.formats.message_values import read_message
 from contrada.formats.spatial import Spatial
 from contrada.formats.tables.subscription_rows import row_faults, rows_without
 from contrada.formats.templates import pattern_columns
+from contrada.formats.wrapping import column_globes, wrapped_predicate
 from contrada.geometry import Circle, Line, Point, Region
 from contrada.geometry.arrow.mixed import ValueRows, mixed_on_globe
 from contrada.geometry.globe import Globe
@@ -31,7 +32,6 @@ from contrada.index.near import grown_boxes
 from contrada.matching.batch_reading import as_table, is_arrow
 from contrada.matching.template import distances_of, sifted_distances
 from contrada.matching.template_scalars import bind_scalar
-from contrada.matching.wrapping import column_globes, wrapped_predicate
 from contrada.model import Column, Constraint, Predicate
 from contrada.model.reach import DistanceOperator
 

@@ -16,6 +16,7 @@ from contrada.arguments import checks_methods
 from contrada.cql2.queries import Asked, asked_predicate, bound_predicate
 from contrada.doors import door
 from contrada.errors import ArgumentError, FilterError, KeyInUseError, TableError, UnknownKeyError
+from contrada.formats.wrapping import wrapped_predicate
 from contrada.geometry import Line, Point, Region
 from contrada.geometry.crs import Crs, common_crs
 from contrada.geometry.globe import globes_of
@@ -34,7 +35,6 @@ from contrada.matching.store.tuning import DEFAULT_TUNING, Tuning
 from contrada.matching.subscriber_table import SubscriberTable, simplified_by_subscriber
 from contrada.matching.table_simplification import Progress, recalled, simplify_table
 from contrada.matching.template import BoundTemplate, bind_template
-from contrada.matching.wrapping import wrapped_predicate
 from contrada.model import Predicate
 from contrada.shown import short
 from contrada.simplification.simplifying import Simplification

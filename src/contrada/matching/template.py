@@ -13,6 +13,7 @@ from contrada.codes import FILTER, PLACE
 from contrada.errors import CrsError, FilterError, RegionError
 from contrada.formats.subscriptions import template_columns
 from contrada.formats.tables.rows import attributes_of, table_of
+from contrada.formats.wrapping import column_globes, wrapped_predicate
 from contrada.geometry import Line, LineArray, Point, PointArray, Region, RegionArray, read_regions
 from contrada.geometry.arrow.mixed import ValueRows, is_vertex
 from contrada.geometry.faults import FaultCode, first_error
@@ -29,7 +30,6 @@ from contrada.matching.metre_constraints import constraints_in, near_kind
 from contrada.matching.residual import Constraints
 from contrada.matching.store.level import Added, Slot, Spatial
 from contrada.matching.template_scalars import bind_scalar, whole_column
-from contrada.matching.wrapping import column_globes, wrapped_predicate
 from contrada.model import Column, Constraint, Filter, Predicate, forms
 from contrada.model.constraint import operator_for
 from contrada.model.reach import DistanceOperator

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from contrada.cql2.queries import Asked
 from contrada.errors import ContradaError, FormatError
 from contrada.formats.message_values import read_message
+from contrada.formats.spatial import Spatial
 from contrada.formats.tables.rows import attributes_of, rows_of, table_of, values_of
 from contrada.formats.times import instant_of
 from contrada.geometry import Circle, FaultCode, Point, Region, Rejection
 from contrada.geometry.arrow.mixed import is_geometry
+from contrada.geometry.globe import globes_of
 from contrada.matching import ForwardingTable
 from contrada.matching.batch import SpatialColumn, spatial_of_objects
 from contrada.matching.batch_reading import as_table, checked_column, is_arrow
@@ -61,15 +63,23 @@ class FixReader:
     """Reads fixes from messages: the attributes with the id and the time, and which message ends a track.
 
     Tracks of CAP alerts, by the attribute `thread`, have the alert's own id as alias and end with its cancellation.
+    `wrap` says by attribute how regions and points are wrapped.
     """
 
     def __init__(
-        self, track: str, *, time: str | None = None, alias: str | None = None, end: Asked | None = None
+        self,
+        track: str,
+        *,
+        time: str | None = None,
+        alias: str | None = None,
+        end: Asked | None = None,
+        wrap: Mapping[str, str] | None = None,
     ) -> None:
         self._track, self._time = track, time
         self._alias = alias if alias is not None or track != THREAD else ALERT
         ending = end if end is not None or track != THREAD else CANCEL
-        self._ending = None if ending is None else ForwardingTable()
+        self._ending = None if ending is None else ForwardingTable(wrap=wrap)
+        self._spatial = Spatial(globes=globes_of(wrap))
         if self._ending is not None and ending is not None:
             self._ending.subscribe("end", ending)
 
@@ -94,7 +104,7 @@ class FixReader:
         if self._ending is not None:
             ends = np.diff(self._ending.match_many(messages).offsets) > 0
         aliases = None if self._alias is None else [_alias(value) for value in columns[self._alias]]
-        message = _row_reader(messages)
+        message = _row_reader(messages, self._spatial)
         fixes = Fixes(ids, times, shapes, ends=ends, aliases=aliases, message=message)
         return fixes, [Rejection(row, bad[row], FaultCode.VALUE) for row in sorted(bad)]
 
@@ -111,7 +121,8 @@ class FixReader:
         bad: dict[int, str] = {}
         shapes = SpatialColumn.of_parts([], size)
         if geometry is not None and geometry in table.column_names and is_geometry(table.column(geometry)):
-            parts, rejected = checked_column(table, geometry, None, circles=False)
+            globe = self._spatial.globes.get(geometry)
+            parts, rejected = checked_column(table, geometry, None, globe, circles=False)
             shapes = SpatialColumn.of_parts(parts, size)
             bad |= {item.row: item.reason for item in rejected}
         columns = {name: _column(table, name, size) for name in self._names}
@@ -126,7 +137,7 @@ class FixReader:
         found: dict[int, Region | Point] = {}
         for row, message in enumerate(messages):
             try:
-                plain.append(read_message(message, names.__contains__))
+                plain.append(read_message(message, names.__contains__, self._spatial))
             except ContradaError as error:
                 bad[row] = str(error)
                 plain.append({})
@@ -162,13 +173,13 @@ def _column(table: Any, name: str, size: int) -> list[Any]:
     return values_of(table.column(name)) if name in table.column_names else [None] * size
 
 
-def _row_reader(messages: Any) -> Callable[[int], Mapping[str, Any]]:
+def _row_reader(messages: Any, spatial: Spatial) -> Callable[[int], Mapping[str, Any]]:
     """Return a function that reads the attributes of one row."""
     if not is_arrow(messages):
-        return lambda row: read_message(messages[row], lambda _: True)
+        return lambda row: read_message(messages[row], lambda _: True, spatial)
 
     def read(row: int) -> Mapping[str, Any]:
-        found, _ = rows_of(attributes_of(table_of(messages).slice(row, 1)))
+        found, _ = rows_of(attributes_of(table_of(messages).slice(row, 1)), None, spatial)
         return found[0]
 
     return read

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from contrada.arguments import checks_methods
-from contrada.cql2.queries import Asked
+from contrada.cql2.queries import Asked, bound_predicate
 from contrada.errors import ArgumentError, ContradaError, FilterError, KeyInUseError, UnknownKeyError
+from contrada.formats.wrapping import wrapped_predicate
 from contrada.geometry import Rejection, Relation
+from contrada.geometry.globe import globes_of
 from contrada.matching import ForwardingTable
 from contrada.matching.batch_reading import is_arrow
 from contrada.matching.names import Name
@@ -21,7 +23,7 @@ from contrada.tracking.fixes import MAX_TIME, Fixes, FixReader
 from contrada.tracking.templates import watches_of
 from contrada.tracking.tracks import Late, Tracks
 from contrada.tracking.transitions import ObjectId, Transitions
-from contrada.tracking.watch import First, On, Watch, kinds_of, watch_of
+from contrada.tracking.watch import First, On, Watch, check_no_cross, kinds_of, watch_of
 
 
 class TrackEvent(NamedTuple):
@@ -125,7 +127,7 @@ class Tracker:
         for name, value in (("track", track), ("time", time), ("alias", alias)):
             _check_attribute_name(name, value)
         self._table = ForwardingTable() if table is None else table
-        self._reader = FixReader(track, time=time, alias=alias, end=end)
+        self._reader = FixReader(track, time=time, alias=alias, end=end, wrap=self._table.wrap)
         expiry = None if expire_after is None else duration_ms(expire_after, "expire_after")
         self._tracks = Tracks(late=late, expire_after=expiry, deltas=False)
         if clock is not None and not callable(clock):
@@ -165,8 +167,10 @@ class Tracker:
         after this call tells `enter` if it matches, or nothing with `first="silent"`. Replacing a subscription by an
         equal one changes nothing.
         """
-        watch = watch_of(query, on, exit_buffer=exit_buffer, exit_after=exit_after, first=first)
-        self._check_attribute(watch.attribute)
+        wrap = self._table.wrap
+        wrapped = wrapped_predicate(bound_predicate(query), globes_of(wrap)) if wrap else query
+        watch = watch_of(wrapped, on, exit_buffer=exit_buffer, exit_after=exit_after, first=first)
+        self._check(watch)
         old = self._numbers.get(key)
         if old is not None and not replace:
             raise KeyInUseError(f"a subscription with the key {key!r} already exists")
@@ -190,9 +194,11 @@ class Tracker:
         """Add a subscription for every row of an Arrow table, as `ForwardingTable.subscribe_many` does; return keys."""
         keys = self._table.subscribe_many(rows, template)
         try:
-            watches = watches_of(rows, template, on, exit_buffer=exit_buffer, exit_after=exit_after, first=first)
+            watches = watches_of(
+                rows, template, on, self._table.wrap, exit_buffer=exit_buffer, exit_after=exit_after, first=first
+            )
             for watch in watches[:1]:
-                self._check_attribute(watch.attribute)
+                self._check(watch)
         except ContradaError:
             for key in keys:
                 self._table.unsubscribe(key)
@@ -218,7 +224,7 @@ class Tracker:
                 continue
             try:
                 watch = watch_of(predicate, on, exit_buffer=exit_buffer, exit_after=exit_after, first=first)
-                self._check_attribute(watch.attribute)
+                self._check(watch)
             except FilterError as error:
                 refused[key] = str(error)
                 continue
@@ -287,7 +293,9 @@ class Tracker:
             raise ArgumentError(f"now: need milliseconds since 1970, got {short(time)}")
         return time
 
-    def _check_attribute(self, attribute: str) -> None:
+    def _check(self, watch: Watch) -> None:
+        check_no_cross(watch, self._table.wrap)
+        attribute = watch.attribute
         if self._attribute not in (None, attribute):
             raise FilterError(
                 f"subscriptions of this tracker ask about {self._attribute!r}, this one about {attribute!r};"

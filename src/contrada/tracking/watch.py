@@ -51,6 +51,12 @@ class Watch(NamedTuple):
         return cls(values[0], b64decode(values[1]), *values[2:])
 
 
+def check_no_cross(watch: Watch, wrap: Mapping[str, str]) -> None:
+    """Raise FilterError for `cross` on a wrapped attribute: the way between two fixes may lead over the date line."""
+    if watch.kinds & CROSS_BIT and watch.attribute in wrap:
+        raise FilterError(f"cross: not for {watch.attribute!r}, which is wrapped at the date line; use enter and exit")
+
+
 @door(FilterError)
 def watch_of(
     query: Asked,

@@ -16,6 +16,7 @@ from contrada.formats.cap.xml import Element, documents
 from contrada.formats.spatial import Spatial
 from contrada.formats.times import instant_of
 from contrada.geometry import Region
+from contrada.geometry.globe import Globe
 from contrada.limits import check_limit
 
 NAMESPACES = ("urn:oasis:names:tc:emergency:cap:1.2", "urn:oasis:names:tc:emergency:cap:1.1")
@@ -105,9 +106,10 @@ def _alert_of(whole: Mapping[str, Any], block: Element, zones: Zones, spatial: S
         names = [name for area in areas if (name := area.first("areaDesc"))]
         if names:
             message["areaDesc"] = "; ".join(names)
-        region, lost = _region_of(areas, zones)
+        own = spatial.at("area")
+        region, lost = _region_of(areas, zones, own.globe)
         if region is not None:
-            message["area"] = spatial.changed(region) if spatial.is_changing else region
+            message["area"] = own.changed(region) if own.is_changing else region
     except input_errors() as error:
         return Alert(None, f"info {block.first('event') or ''!r}: {reason_of(error)}", ())
     return Alert(message, "", lost)
@@ -135,7 +137,7 @@ def _named_values(kind: str, elements: list[Element]) -> dict[str, str]:
     return {name: "; ".join(values) for name, values in found.items()}
 
 
-def _region_of(areas: list[Element], zones: Zones) -> tuple[Region | None, tuple[str, ...]]:
+def _region_of(areas: list[Element], zones: Zones, globe: Globe | None) -> tuple[Region | None, tuple[str, ...]]:
     """Return the union of the areas, None if there is none, and the faults of areas that are left out."""
     regions: dict[int, Region] = {}  # each once: areas often name the same zones
     known: dict[str, dict[str, Region]] = {}
@@ -144,7 +146,7 @@ def _region_of(areas: list[Element], zones: Zones) -> tuple[Region | None, tuple
     check_limit("circles", len(circles), "the alert")
     for area in areas:
         try:
-            found, unknown = regions_of_area(area, zones, known)
+            found, unknown = regions_of_area(area, zones, known, globe)
             regions |= {id(region): region for region in found}
             lost += unknown
         except input_errors() as error:

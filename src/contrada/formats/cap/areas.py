@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from contrada.errors import FormatError, RegionError
 from contrada.formats.cap.xml import Element
 from contrada.geometry import Region, RegionArray
 from contrada.geometry.crs import LONGITUDE_LATITUDE
+from contrada.geometry.globe import Globe
 from contrada.geometry.reading import read_regions
 
 Zones = Mapping[tuple[str, str], Region]
@@ -35,16 +37,19 @@ class GeodesicCircle(NamedTuple):
     angle: float
 
 
-def regions_of_area(area: Element, zones: Zones, known: dict[str, dict[str, Region]]) -> tuple[list[Region], list[str]]:
+def regions_of_area(
+    area: Element, zones: Zones, known: dict[str, dict[str, Region]], globe: Globe | None = None
+) -> tuple[list[Region], list[str]]:
     """Return the regions of one area: its polygons and circles, or, if it has none, the zones of its codes.
 
     Also returns the codes without a known zone. An area may be coded in several systems; unknown codes of a system do
-    not count if another system has known ones. `known` caches regions by kind and text.
+    not count if another system has known ones. `known` caches regions by kind and text; `globe` says how polygons are
+    wrapped at the date line.
     """
     name = area.first("areaDesc") or "without a name"
     found: list[Region] = []
     try:
-        for kind, read in (("polygon", polygons_of), ("circle", circles_of)):
+        for kind, read in (("polygon", partial(polygons_of, globe=globe)), ("circle", circles_of)):
             texts = [element.text for element in area.all(kind)]
             own = known.setdefault(kind, {})
             new = [text for text in dict.fromkeys(texts) if text not in own]
@@ -65,13 +70,20 @@ def regions_of_area(area: Element, zones: Zones, known: dict[str, dict[str, Regi
     return [zones[code] for code in codes if code in zones], lost
 
 
-def polygons_of(texts: list[str]) -> list[Region]:
+def polygons_of(texts: list[str], globe: Globe | None = None) -> list[Region]:
     """Return the regions of CAP polygons: at least four "lat,lon" pairs, the last equal to the first.
 
     >>> polygons_of(["38.47,-120.14 38.34,-119.95 38.52,-119.74 38.47,-120.14"])[0].bounds
     (-120.14, 38.34, -119.74, 38.52)
     """
-    return [Region(_ring_of(text), crs=LONGITUDE_LATITUDE) for text in texts]
+    rings = [_ring_of(text) for text in texts]
+    if globe is None:
+        return [Region(ring, crs=LONGITUDE_LATITUDE) for ring in rings]
+    read = read_regions([{"type": "Polygon", "coordinates": [ring]} for ring in rings], crs=LONGITUDE_LATITUDE,
+                        wrap=globe.wrap)  # fmt: skip
+    if read.rejected:
+        raise RegionError(read.rejected[0].reason)
+    return list(read.regions)
 
 
 def _ring_of(text: str) -> list[tuple[float, float]]:

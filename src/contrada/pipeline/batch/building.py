@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.matching import ForwardingTable
 from contrada.matching.building import RejectedRow, TableBuilder
 from contrada.pipeline.artifacts import publish
 from contrada.pipeline.batch.simplified_batches import Job
@@ -28,7 +29,7 @@ def build_batches(batches: Iterator[Any], job: Job, place: str, keeping: str = "
 
     `keeping` is the schema of the columns that matches may carry, which the batches have as `kept`.
     """
-    builder, kept = TableBuilder(job.template), KeptRows()
+    builder, kept = TableBuilder(job.template, ForwardingTable(wrap=job.wrap)), KeptRows()
     found = (_added(chunk, builder, job, kept if keeping else None) for chunk in chunks(batches))
     bad = (pa.RecordBatch.from_pylist([item._asdict() for item in items], REJECTED) for items in found)
     rejected = put_rejected(bad, place)

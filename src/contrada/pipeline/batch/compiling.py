@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from contrada.amounts import byte_size
 from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, FilterError, FormatError
 from contrada.formats.subscriptions import template_columns
+from contrada.geometry.globe import globes_of
 from contrada.model import Predicate
 from contrada.pipeline.artifacts import Artifact
 from contrada.pipeline.batch.building import build_batches, read_rejected
@@ -66,6 +67,7 @@ def compile(
     partitions: int | None = None,
     messages: DataFrame | None = None,
     keep_subscription: Sequence[str] = (),
+    wrap: Mapping[str, str] | None = None,
 ) -> Compiled:
     """Compile rows of `key, subscriber, filter`, or of the columns of a `template`, into an artifact.
 
@@ -73,12 +75,16 @@ def compile(
     rows are set aside and the rest compile. The plan "broadcast" builds one table in one task, which must fit into a
     worker's memory; "partitioned" puts every filter into one of about `partitions` tables; "auto" decides by the size
     of the rows. No row passes through the driver. Partitions are balanced by `messages`, too, a sample of those
-    expected. Matches may carry the columns `keep_subscription` of the rows.
+    expected. Matches may carry the columns `keep_subscription` of the rows. The table wraps the attributes in `wrap` at
+    the date line, as `ForwardingTable` does; it is then broadcast.
     """
+    globes_of(wrap)
     predicate = None if template is None else asked_predicate(template)
     session = subscriptions.sparkSession
     if plan not in ("auto", "broadcast", "partitioned"):
         raise ContradaError(f'plan: need "auto", "broadcast" or "partitioned", got {plan!r:.60}')
+    if wrap:
+        plan = _plan_with_wrap(plan, partitions)
     if partitions is not None and (isinstance(partitions, bool) or not 0 < partitions < 1 << 16):
         raise ContradaError(f"partitions: need a number from 1 to 65535, got {partitions!r:.60}")
     place = artifacts_place(session, artifacts)
@@ -87,7 +93,7 @@ def compile(
     if chosen == "partitioned":
         made, rejected = compile_partitions(rows, place, count, messages)
         return Compiled(made, session, rejected, why)
-    about = _built(rows, place)
+    about = _built(rows, place, dict(wrap or {}))
     return Compiled(Artifact.of(about["artifact"]), session, about["rejected"], why)
 
 
@@ -107,12 +113,19 @@ def _planned(rows: Rows, plan: Plan, partitions: int | None) -> tuple[str, int, 
     return ("broadcast" if fits else "partitioned"), count, why
 
 
-def _built(rows: Rows, place: str) -> dict[str, Any]:
+def _plan_with_wrap(plan: Plan, partitions: int | None) -> Plan:
+    """Return the plan of a table that wraps attributes; partitions find messages by the boxes of unwrapped values."""
+    if plan == "partitioned" or partitions is not None:
+        raise ContradaError('wrap: a table that wraps attributes has no partitions; use plan="broadcast"')
+    return "broadcast"
+
+
+def _built(rows: Rows, place: str, wrap: dict[str, str]) -> dict[str, Any]:
     """Build the whole table in one task; return the artifact and the address of the rejected rows."""
     # A coalesced task may start with a nearby partition, so rows are sorted by number.
     ordered = sent_rows(rows).coalesce(1).sortWithinPartitions("row")
     keeping = ordered.select(f"{KEPT}.*").schema.json() if rows.keep else ""
-    built = partial(build_batches, job=rows.job(), place=place, keeping=keeping)
+    built = partial(build_batches, job=rows.job()._replace(wrap=wrap), place=place, keeping=keeping)
     try:
         found = ordered.mapInArrow(built, "about string").collect()
     except PySparkException as error:

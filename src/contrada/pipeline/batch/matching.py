@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from contrada.cql2.queries import Asked, asked_predicate
 from contrada.errors import ContradaError, FormatError
 from contrada.matching.answer import By
 from contrada.matching.census import Census
+from contrada.model import Predicate
 from contrada.pipeline.answers import ID, answer_schema, match_batches, name_types
 from contrada.pipeline.artifact_store import note_use
 from contrada.pipeline.artifacts import Artifact
@@ -130,6 +131,7 @@ def match(
     partitions: int | None = None,
     keep: Sequence[str] = (),
     keep_subscription: Sequence[str] = (),
+    wrap: Mapping[str, str] | None = None,
 ) -> Matched:
     """Match messages (a column `message_id` and one per attribute) against subscriptions.
 
@@ -139,8 +141,8 @@ def match(
     during this call. The plan "scan" matches during this call and compiles nothing: "auto" chooses it for few messages
     and many rows of a template.
 
-    Matches carry the columns `keep` of their message and `keep_subscription` of their subscription, by row: no join is
-    needed, and ids may repeat. By subscriber the latter come from the matching subscription with the least key.
+    Matches carry the columns `keep` of their message and `keep_subscription` of their subscription: ids may repeat. By
+    subscriber the latter come from the matching subscription with the least key. `wrap` is that of `compile`.
     """
     _check(messages, plan, by)
     checked_names("keep", keep, messages.columns)
@@ -148,12 +150,12 @@ def match(
     checked_names("keep_subscription", keep_subscription, columns_of, keep)
     carried = Carried.of(messages, keep)
     if isinstance(subscriptions, Compiled | Artifact | PartitionedArtifact):
-        compiled, artifact, why = _given(subscriptions, plan, template is not None or partitions is not None)
+        compiled, artifact, why = _given(subscriptions, plan, [template, partitions, wrap])
         note_use(artifact)
     else:
         predicate, trouble = None if template is None else asked_predicate(template), ""
         if plan == "scan" or (plan == "auto" and partitions is None):
-            found = scan(messages, subscriptions, predicate, plan, by, carried, keep_subscription)
+            found = _scanned(messages, subscriptions, predicate, plan, by, carried, keep_subscription, wrap)
             if isinstance(found, MessageScan):
                 return Matched(
                     found.answers, by, "scan", None, found.subscriptions, found.why, None, messages, found,
@@ -162,7 +164,7 @@ def match(
             trouble, plan = found, "auto"
         compiled = compile(
             subscriptions, artifacts, template=predicate, plan=plan, partitions=partitions, messages=messages,
-            keep_subscription=keep_subscription,
+            keep_subscription=keep_subscription, wrap=wrap,
         )  # fmt: skip
         artifact, why = compiled.artifact, f"{trouble}; {compiled.why}" if trouble else compiled.why
     columns = attribute_columns(messages, artifact.attributes)
@@ -180,6 +182,24 @@ def match(
     return Matched(answers, by, "broadcast", artifact, compiled, why, None, messages, None, *kept)
 
 
+def _scanned(
+    messages: DataFrame,
+    subscriptions: DataFrame,
+    template: Predicate | None,
+    plan: MatchingPlan,
+    by: By,
+    carried: Carried,
+    keep: Sequence[str],
+    wrap: Mapping[str, str] | None,
+) -> MessageScan | str:
+    """Return the answers of a scan, or why there is none."""
+    if not wrap:
+        return scan(messages, subscriptions, template, plan, by, carried, keep)
+    if plan == "scan":
+        raise ContradaError('wrap: rows are not scanned with wrap; use plan="broadcast"')
+    return "rows are not scanned with wrap"
+
+
 def _check(messages: DataFrame, plan: str, by: str) -> None:
     if plan not in ("auto", "broadcast", "partitioned", "scan"):
         raise ContradaError(f'plan: need "auto", "broadcast", "partitioned" or "scan", got {plan!r:.60}')
@@ -192,11 +212,13 @@ def _check(messages: DataFrame, plan: str, by: str) -> None:
 
 
 def _given(
-    subscriptions: Compiled | Artifact | PartitionedArtifact, plan: MatchingPlan, has_options: bool
+    subscriptions: Compiled | Artifact | PartitionedArtifact, plan: MatchingPlan, options: list[Any]
 ) -> tuple[Compiled | None, Artifact | PartitionedArtifact, str]:
     """Return the compiled subscriptions and the reason for the plan; a `plan` that differs from theirs is an error."""
-    if has_options:
-        raise ContradaError("template and partitions do not apply to compiled subscriptions; pass them to compile")
+    if any(option is not None for option in options):
+        raise ContradaError(
+            "template, partitions and wrap do not apply to compiled subscriptions; pass them to compile"
+        )
     compiled = subscriptions if isinstance(subscriptions, Compiled) else None
     artifact = subscriptions.artifact if isinstance(subscriptions, Compiled) else subscriptions
     own = "partitioned" if isinstance(artifact, PartitionedArtifact) else "broadcast"

@@ -41,6 +41,7 @@ class Job(NamedTuple):
     systems: Systems  # of the columns that name one
     kinds: dict[str, str] = {}  # noqa: RUF012 - "region", "point" or "line", by geometry column of a template; never modified
     offsets: dict[int, int] = {0: 0}  # noqa: RUF012 - number of the first row of each partition; never modified
+    wrap: dict[str, str] = {}  # noqa: RUF012 - attributes that the table wraps; never modified
 
     def typed(self, table: Any) -> Any:
         """Set the CRS in the type of geometry columns; the table has the columns of the job, then others."""

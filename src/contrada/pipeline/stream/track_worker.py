@@ -96,7 +96,7 @@ def fix_batches(batches: Iterator[Any], work: TrackWork) -> Iterator[Any]:
     table = tracked_table(version, work.place, work.options)
     orders, slices = work.orders(version), Slices()
     census, count, files = Census(table.table.asked_kinds()), 0, dict[str, None]()
-    reader = FixReader(work.options.track, time=work.options.time)
+    reader = FixReader(work.options.track, time=work.options.time, wrap=table.table.wrap)
     for batch in chain([first], batches):
         count += batch.num_rows
         if work.has_files:

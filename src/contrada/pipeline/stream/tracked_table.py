@@ -6,12 +6,18 @@ each subscription since. The table is never compacted, so numbers in the state o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.errors import FilterError, UnknownKeyError
+from contrada.codes import CROSS_BIT
+from contrada.cql2.queries import bound_predicate
+from contrada.errors import ContradaError, FilterError, UnknownKeyError
+from contrada.formats.wrapping import wrapped_predicate
+from contrada.geometry.globe import globes_of
 from contrada.matching import ForwardingTable
 from contrada.pipeline import manifests
 from contrada.pipeline.artifact_cache import OpenTable, cache_home, open_copy
@@ -22,7 +28,7 @@ from contrada.pipeline.stream.version import FIELDS, Version
 from contrada.pipeline.stream.version_log import segment
 from contrada.tracking.tracks import Tracks
 from contrada.tracking.transitions import REASONS, Transitions
-from contrada.tracking.watch import Watch, watch_of
+from contrada.tracking.watch import Watch, kinds_of, watch_of
 from contrada.tracking.watches import Watches
 
 NEVER = np.iinfo(np.int64).max
@@ -42,12 +48,16 @@ class TrackedStreamOptions(NamedTuple):
     first: str
     buckets: int
 
-    def watch(self, query: Any, attribute: str | None) -> Watch:
-        """Return what a query asks of objects; raise FilterError for one that cannot be watched."""
+    def watch(self, query: Any, attribute: str | None, wrap: Mapping[str, str] = MappingProxyType({})) -> Watch:
+        """Return what a query asks of objects; raise FilterError for one that cannot be watched.
+
+        `wrap` says by attribute how regions and points are wrapped.
+        """
         options: dict[str, Any] = {"exit_buffer": self.exit_buffer, "first": self.first}
         if self.exit_after is not None:
             options["exit_after"] = f"{self.exit_after}ms"
-        made = watch_of(query, self.on, **options)
+        wrapped = wrapped_predicate(bound_predicate(query), globes_of(wrap)) if wrap else query
+        made = watch_of(wrapped, self.on, **options)
         if attribute not in (None, made.attribute):
             raise FilterError(
                 f"subscriptions of this stream track by {attribute!r}, this one by {made.attribute!r};"
@@ -62,6 +72,8 @@ class TrackedTable:
     def __init__(self, opened: OpenTable, options: TrackedStreamOptions) -> None:
         self.opened, self.options = opened, options
         self.table: ForwardingTable = opened.table
+        if self.table.wrap and kinds_of(options.on)[0] & CROSS_BIT:
+            raise ContradaError("cross: not for a table that wraps attributes at the date line; use enter and exit")
         self.watches = Watches()
         self.attribute: str | None = None
         self.unwatched: dict[Name, str] = {}  # by key, of those that the checkpoint began with
@@ -70,7 +82,7 @@ class TrackedTable:
         self._added, self._removed, self._reasons = np.zeros(0, np.int64), np.zeros(0, np.int64), dict[int, int]()
         for row, (key, predicate) in enumerate(self.table.predicates()):
             try:
-                self._watch(row, self.options.watch(predicate, self.attribute), 0)
+                self._watch(row, self.options.watch(predicate, self.attribute, self.table.wrap), 0)
             except FilterError as error:
                 self.unwatched[key] = str(error)
 
@@ -90,7 +102,7 @@ class TrackedTable:
             if change.filter is None:
                 self.table.unsubscribe(change.key)
             else:
-                watch = self.options.watch(change.filter, self.attribute)
+                watch = self.options.watch(change.filter, self.attribute, self.table.wrap)
                 if old is not None and self.watches.get(old) == watch:
                     continue  # an equal one changes nothing
                 self.table.subscribe(change.subscriber, change.filter, change.key, replace=True)
