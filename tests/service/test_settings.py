@@ -98,6 +98,7 @@ def test_every_setting_can_be_given_in_all_three_ways(file):
         "map.public_shows": ["filters", "subscribers"],
         "server.log": "nats://host:4222",
         "log.trust": True,
+        "server.wrap": ["area=longitude"],
         "telemetry.log_format": "json",
         "telemetry.log_level": "debug",
         "telemetry.otlp_endpoint": "http://localhost:4318",

@@ -20,6 +20,7 @@ from contrada.formats.message_values import is_value, value_of
 from contrada.formats.spatial import Spatial
 from contrada.formats.times import instant_of
 from contrada.geometry.crs import LONGITUDE_LATITUDE, is_same_crs
+from contrada.geometry.globe import globes_of
 from contrada.limits import check_limit, limit
 
 REQUIRED = ("id", "source", "specversion", "type")  # of a CloudEvent
@@ -39,17 +40,20 @@ def message_of(
     crs: Any = None,
     to_crs: Any = None,
     buffer: float | None = None,
+    wrap: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the message of a dict, a GeoJSON Feature, a CloudEvent or JSON text; a bad one is a ContradaError.
 
     Nested objects become dotted names; GeoJSON geometry, Shapely objects and WKB become regions and points. `times`
     names attributes whose text is a timestamp; other text stays text. `crs` is the CRS of geometry that names none,
-    `to_crs` the CRS to reproject to, and `buffer` the distance by which points and lines are widened to regions.
+    `to_crs` the CRS to reproject to, and `buffer` the distance by which points and lines are widened to regions. `wrap`
+    says by attribute how regions and points are wrapped at the date line ([Globe](../globe.md)).
 
     >>> message_of('{"area": {"type": "Point", "coordinates": [1, 2]}, "wind": {"speed": 12}}')
     {'area': Point(1.0, 2.0), 'wind.speed': 12}
     """
-    return message_from(decode(value) if isinstance(value, bytes | str) else value, Spatial(crs, to_crs, buffer), times)
+    spatial = Spatial(crs, to_crs, buffer, globes=globes_of(wrap))
+    return message_from(decode(value) if isinstance(value, bytes | str) else value, spatial, times)
 
 
 def message_from(value: Any, spatial: Spatial, times: Collection[str]) -> dict[str, Any]:

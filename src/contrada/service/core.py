@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +20,9 @@ from contrada.broker.routing import ClientMatches
 from contrada.broker.wire import travels
 from contrada.cql2.queries import bound_predicate
 from contrada.errors import KeyInUseError, LimitError
+from contrada.formats.wrapping import wrapped_predicate
 from contrada.geometry import Rejection
+from contrada.geometry.globe import globes_of
 from contrada.model import Predicate
 from contrada.service.broker_records import BROKER, BROKER_SUBSCRIPTION, restored_brokers
 from contrada.service.catalog import FILTER, SEPARATOR, Catalog, Definition, FeedPlaces
@@ -31,6 +34,7 @@ from contrada.service.links.payloads import MessagePayload, frame_slices, networ
 from contrada.service.match_page import MatchPage
 from contrada.service.matches import TrackedEvent, pack_matches
 from contrada.service.recent_ids import RecentIds
+from contrada.service.state_wrap import check_wrap, note_wrap
 from contrada.service.store.message_store import MessageStore, StoreChange, StoredMessage
 from contrada.service.subscriber_retention import SubscriberRetentions
 from contrada.service.table_files import TableFiles
@@ -39,6 +43,7 @@ from contrada.service.tracks.followed import FOLLOWER, FollowedAttributes, follo
 from contrada.service.tracks.groups import MatchedPart, ObjectNews
 from contrada.service.tracks.journal import SNAPSHOT_AFTER
 from contrada.service.tracks.trackers import Trackers
+from contrada.tracking.watch import check_no_cross
 
 BROKER_NAME = "here"  # in a network, unless there is another one
 CLIENT = RESERVED_NAME  # all are one client of the broker core, which then delivers a batch once: numbers tell whose
@@ -105,10 +110,13 @@ class Core:
         track_log: int = SNAPSHOT_AFTER,
         name: str = BROKER_NAME,
         backlog_bytes: int = BACKLOG_BYTES,
+        wrap: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.store, self._tables = store, tables
         self._clock, self._window, self._most = clock, window, most_subscriptions
         self.catalog = Catalog.load(store, feeds)
+        check_wrap(store, wrap, len(self.catalog) > 0)
+        self.wrap = wrap
         self.cursors = Cursors.load(store)
         self.retentions = SubscriberRetentions.load(store)
         newest = store.newest()
@@ -121,7 +129,7 @@ class Core:
         self.name, self.links = name, LinkState(backlog_bytes)
         self._logged: list[Delivery] = []  # messages of neighbours, and of our own, that were not taken yet
         self._brokers = restored_brokers(store, max(window, 1), tables, name, self.links)
-        self._reader = BodyReader(vertices=vertices)
+        self._reader = BodyReader(vertices=vertices, wrap=wrap)
         self.trackers = Trackers.load(store, track_expiry, track_log)
         self._followed = FollowedAttributes.load(store)
 
@@ -302,9 +310,14 @@ class Core:
         broker = self.open_broker(tenant)
         filter = asked.filter if asked.predicate is None else asked.predicate
         watch = None
+        if self.wrap:
+            filter = wrapped_predicate(bound_predicate(filter), globes_of(self.wrap))
+        if not len(self.catalog):
+            note_wrap(self.store, self.wrap, change)
         if asked.track is not None:
             filter = bound_predicate(filter)
             watch = asked.track.watch(filter)
+            check_no_cross(watch, self.wrap)
         if asked.is_paused:
             bound_predicate(filter)
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
@@ -41,11 +42,11 @@ def read_again(messages: Sequence[KeptMessage], reader: BodyReader) -> list[Part
     return parts
 
 
-def attributes_of(message: KeptMessage) -> dict[str, Any]:
-    """Return the attributes of one message, as they were when it was published."""
+def attributes_of(message: KeptMessage, wrap: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the attributes of one message, as they were when it was published; `wrap` says which are wrapped."""
     if message.format == "cap":
-        return message_of(_alert(message.body), times=TIMES)
-    return message_of(message.body)
+        return message_of(_alert(message.body), times=TIMES, wrap=wrap)
+    return message_of(message.body, wrap=wrap)
 
 
 def _alert(body: bytes) -> dict[str, Any]:

@@ -151,6 +151,7 @@ class Service:
             track_log=limits.track_log,
             name=self.name,
             backlog_bytes=limits.backlog_bytes,
+            wrap=limits.wrap,
         )
 
     def _committed(self, committed: Committed) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from contrada.service.links.link_state import BACKLOG_BYTES
@@ -28,6 +30,7 @@ class ServiceLimits(NamedTuple):
     track_log: int = SNAPSHOT_AFTER  # bytes of changes of tracked objects, at least, before a snapshot replaces them
     backlog_bytes: int = BACKLOG_BYTES  # that wait for one neighbour
     snapshot_bytes: int = 64 << 20  # of records in a shared log, at least, before a snapshot replaces them
+    wrap: Mapping[str, str] = MappingProxyType({})  # attributes that are wrapped at the date line
 
 
 DEFAULT_RETENTION, DEFAULT_LIMITS = Retention(), ServiceLimits()

@@ -25,6 +25,7 @@ from contrada.errors import FormatError
 from contrada.service.map.map_settings import MapSettings
 from contrada.service.setting_section import Section as Section
 from contrada.service.setting_section import SettingsError as SettingsError
+from contrada.service.state_wrap import wrap_in
 from contrada.service.table_settings import SinkTable, SourceTable, read_tables, tables_page
 
 PREFIX = "CONTRADA_"
@@ -73,8 +74,19 @@ class ServerSettings(Section, frozen=True):
         str | None,
         Meta(description="log that several servers share, such as `nats://host:4222` or `kafka://host:9092`"),
     ] = None
+    wrap: Annotated[
+        tuple[str, ...],
+        Meta(description="attributes to wrap at the date line, such as `area=longitude`; without `link` and `log`"),
+    ] = ()
+
+    @property
+    def wrapped(self) -> dict[str, str]:
+        """The attributes that are wrapped, with their modes."""
+        return wrap_in(self.wrap)
 
     def __post_init__(self) -> None:
+        if self.wrapped and (self.link or self.log is not None):
+            raise SettingsError("server.wrap: a server that wraps attributes has no links and no shared log")
         if self.log is not None and (self.store is not None or self.link):
             raise SettingsError("server.log: a server with a shared log keeps SQLite in its directory and has no links")
         if self.store is not None and not self.store.startswith(("postgresql://", "postgres://")):

@@ -157,6 +157,7 @@ def make_service(settings: Settings, store: MessageStore, clock: Clock, shared: 
             track_expiry=round(retention.track_expiry * 1000),
             backlog_bytes=settings.links.backlog_bytes,
             snapshot_bytes=settings.log.snapshot_bytes,
+            wrap=settings.server.wrapped,
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -39,10 +39,10 @@ async def explain(call: Call) -> Reply:
     key = check_name("key", call.path["key"])
     if post_from(dict(call.headers), call.body).format not in ("json", "cloudevent"):
         raise UNSUPPORTED_MEDIA_TYPE(f"need one message as {', '.join(EXPLAINED)}")
-    view = await call.service.subscription(call.tenant, key)
-    answer = await asyncio.to_thread(_explain, key, view.definition.subscriber, view.filter, call.body)
+    view, wrap = await call.service.subscription(call.tenant, key), call.context.settings.server.wrapped
+    answer = await asyncio.to_thread(_explain, key, view.definition.subscriber, view.filter, call.body, wrap)
     if view.definition.track is not None:
-        id = message_of(call.body).get(view.definition.track.track)
+        id = message_of(call.body, wrap=wrap).get(view.definition.track.track)
         known = id if isinstance(id, str | int) and not isinstance(id, bool) else None
         since = None if known is None else await call.service.inside_since(view.definition.number, known)
         track = ExplainedTrack(known, since is not None, None if since is None else instant(since))
@@ -50,10 +50,10 @@ async def explain(call: Call) -> Reply:
     return Reply(200, answer)
 
 
-def _explain(key: str, subscriber: str, filter: Any, body: bytes) -> ExplainAnswer:
-    table = ForwardingTable()
+def _explain(key: str, subscriber: str, filter: Any, body: bytes, wrap: Mapping[str, str]) -> ExplainAnswer:
+    table = ForwardingTable(wrap=wrap)
     table.subscribe(subscriber, filter, key=key)
-    found = table.explain(message_of(body), key)
+    found = table.explain(message_of(body, wrap=wrap), key)
     return ExplainAnswer(found.truth is True, found.verdict, found.to_dict())
 
 
@@ -61,12 +61,12 @@ async def dry_run(call: Call) -> Reply:
     """Match a filter against the recent past of the tenant."""
     asked, service = call.body, call.service
     check_filter_size(call, asked.filter)
-    tracking = asked.tracking()
+    tracking, wrap = asked.tracking(), call.context.settings.server.wrapped
     trial: Trial
     if tracking is None:
-        trial = await asyncio.to_thread(_plain_trial, asked.filter)
+        trial = await asyncio.to_thread(_plain_trial, asked.filter, wrap)
     else:
-        trial = (await asyncio.to_thread(TrackTrial, asked.filter, tracking, service.track_expiry)).take
+        trial = (await asyncio.to_thread(TrackTrial, asked.filter, tracking, service.track_expiry, wrap)).take
     if asked.start is not None:
         wanted = max(asked.start, 1)
     else:
@@ -85,7 +85,7 @@ async def dry_run(call: Call) -> Reply:
         place = page[-1].sequence + 1
         earliest = page[0].at if earliest is None else earliest
         own = [one for one in page if one.tenant == call.tenant and one.format != TRACK_FORMAT]
-        matched = await asyncio.to_thread(_tried, trial, own)
+        matched = await asyncio.to_thread(_tried, trial, own, BodyReader(wrap=wrap))
         examined += len(own)
         count += len(matched)
         sample.extend(matched)
@@ -98,9 +98,9 @@ async def dry_run(call: Call) -> Reply:
     return Reply(200, TrialAnswer(count, examined, first, last, since_shown, is_complete, shown))
 
 
-def _plain_trial(filter: Any) -> Trial:
+def _plain_trial(filter: Any, wrap: Mapping[str, str]) -> Trial:
     """Return a function that finds the messages that a filter matches."""
-    table = ForwardingTable()
+    table = ForwardingTable(wrap=wrap)
     table.subscribe("trial", filter, KEY)
 
     def find(parts: Sequence[Part], arrivals: Sequence[int]) -> list[tuple[int, bytes | None]]:
@@ -113,7 +113,9 @@ def _plain_trial(filter: Any) -> Trial:
     return find
 
 
-def _tried(trial: Trial, messages: Sequence[StoredMessage]) -> list[tuple[StoredMessage, bytes | None]]:
+def _tried(
+    trial: Trial, messages: Sequence[StoredMessage], reader: BodyReader
+) -> list[tuple[StoredMessage, bytes | None]]:
     """Return what a trial finds in messages; their bodies are read again."""
-    found = trial(read_again(messages, BodyReader()), [one.at for one in messages])
+    found = trial(read_again(messages, reader), [one.at for one in messages])
     return [(messages[place], track) for place, track in found]

@@ -17,6 +17,7 @@ from contrada.formats.cap.areas import Zones
 from contrada.formats.messages import message_from, message_of_cloudevent
 from contrada.formats.spatial import UNCHANGED, Spatial
 from contrada.geometry import Region
+from contrada.geometry.globe import globes_of
 from contrada.limits import limit
 from contrada.service.intake.bodies import (
     Text,
@@ -70,7 +71,8 @@ class BodyReader:
     """Reads the bodies of requests that publish.
 
     `zones` resolves the codes of CAP areas; a message of more than `vertices` vertices is rejected, by default of more
-    than the limit of that name, and so is a body of more than `messages` messages.
+    than the limit of that name, and so is a body of more than `messages` messages. `wrap` says by attribute how regions
+    and points are wrapped at the date line.
 
     >>> taken = BodyReader().read([Post("json", b'{"depth": 3}'), Post("ndjson", b'{"depth": 4.5}\\n{"depth": x}\\n')])
     >>> [(part.table.to_pydict(), part.rows) for part in taken.parts], taken.posts, taken.rows
@@ -79,15 +81,22 @@ class BodyReader:
     [[], [Refusal(row=1, reason='JSON is malformed: invalid character (byte 10)', is_part=False)]]
     """
 
-    def __init__(self, zones: Zones | None = None, vertices: int | None = None, messages: int = MAX_MESSAGES) -> None:
+    def __init__(
+        self,
+        zones: Zones | None = None,
+        vertices: int | None = None,
+        messages: int = MAX_MESSAGES,
+        wrap: Mapping[str, str] | None = None,
+    ) -> None:
         self._zones: Zones = zones or {}
+        self._spatial = Spatial(globes=globes_of(wrap))
         self._vertices, self._messages = vertices, messages
 
     def read(self, posts: Sequence[Post]) -> Taken:
         """Return the messages of posts; a bad one is rejected and affects no other."""
         with collections_paused():  # decoded objects refer to each other in no circles
             vertices = limit("vertices") if self._vertices is None else self._vertices
-            batch = _Batch(self._zones, vertices, self._messages)
+            batch = _Batch(self._zones, vertices, self._messages, self._spatial)
             for post in posts:
                 batch.add(post)
             return batch.taken()
@@ -109,7 +118,7 @@ class BodyReader:
             if text is None or text[3] is not None:
                 return None
             try:
-                value, message, body = _message_of(post, text[1], text[2], UNCHANGED)
+                value, message, body = _message_of(post, text[1], text[2], self._spatial)
                 kinds_of(message)
             except input_errors():
                 return None
@@ -134,9 +143,10 @@ class _Item(NamedTuple):
 class _Batch:
     """The posts of one call."""
 
-    def __init__(self, zones: Zones, vertices: int, messages: int) -> None:
+    def __init__(self, zones: Zones, vertices: int, messages: int, spatial: Spatial) -> None:
+        self._spatial = spatial
         self._zones, self._vertices, self._messages = zones, vertices, messages
-        self._regions = RegionColumns()
+        self._regions = RegionColumns(spatial.globes)
         self._items: list[_Item] = []
         self._rejected: list[list[Refusal]] = []
         self._longest = 0  # body of a post
@@ -184,7 +194,7 @@ class _Batch:
     def _add_alerts(self, post: Post) -> None:
         """Read the alerts of CAP XML: one message for each <info> block."""
         check_count(post, self._messages)
-        found = [alerts for _, alerts in read_alerts(post.body, self._zones, UNCHANGED)]
+        found = [alerts for _, alerts in read_alerts(post.body, self._zones, self._spatial)]
         alerts = [(block, alert) for own in found for block, alert in enumerate(own)]
         if not alerts:
             raise FormatError("the body is empty; need a CAP alert")

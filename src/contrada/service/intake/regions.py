@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ import pyarrow as pa
 from contrada.formats.geojson.shapes import POLYGONAL
 from contrada.formats.spatial import Spatial
 from contrada.geometry import Circle, Line, Point, Region
+from contrada.geometry.globe import Globe
 from contrada.geometry.reading import sift_regions
 
 _Plain = list[list[list[tuple[float, float]]]]
@@ -28,10 +30,15 @@ class UnreadRegion(NamedTuple):
 class RegionColumns(Spatial):
     """Reads geometry as `Spatial` does, but collects polygons and multipolygons, for `read` to validate at once."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, globes: Mapping[str, Globe] = MappingProxyType({})) -> None:
+        super().__init__(globes=globes)
         self._shapes: dict[str | None, list[Any]] = {}
         self._latest: list[UnreadRegion] = []
+
+    def at(self, attribute: str) -> Spatial:
+        """Return the reading of an attribute: regions of one that is wrapped are read at once."""
+        globe = self.globes.get(attribute)
+        return self if globe is None else _WrappedRegions(self, globe)
 
     def begin(self) -> None:
         """Begin a message."""
@@ -81,6 +88,18 @@ class RegionColumns(Spatial):
         shapes.append(shape)
         self._latest.append(unread)
         return unread
+
+
+class _WrappedRegions(Spatial):
+    """Reads the geometry of an attribute that is wrapped at the date line, and puts its regions into columns."""
+
+    def __init__(self, columns: RegionColumns, globe: Globe) -> None:
+        super().__init__(globe=globe)
+        self._columns = columns
+
+    def of_geojson(self, value: Mapping[str, Any], default: str | None = None) -> Any:
+        read = super().of_geojson(value, default)
+        return self._columns.of_region(read) if isinstance(read, Region) else read
 
 
 def _items(value: Any) -> list[Any]:

@@ -87,6 +87,8 @@ class LinkSockets:
 
     async def _serve(self, wire: ServerWire, links: Links) -> str:
         context, service = self._context, self._context.service
+        if context.settings.server.wrap:
+            return "this server wraps attributes at the date line (server.wrap), so it has no links"
         piece = min(PIECE_BYTES, context.settings.limits.body_bytes)
         async with asyncio.timeout(links.pace.greeting):
             keys = context.gate.ring.holders("link", context.gate.clock())

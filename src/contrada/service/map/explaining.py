@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from contrada.cql2.queries import bound_predicate
+from contrada.formats.wrapping import wrapped_predicate
 from contrada.geometry import Circle, Line, Point, Region
+from contrada.geometry.globe import globes_of
 from contrada.matching.explain import ConstraintExplained, Explanation, explain
 from contrada.service.map.filter_shapes import drawn_circle, operator_word, spatial_operator
 from contrada.service.map.schemas import (
@@ -18,9 +22,19 @@ from contrada.service.map.schemas import (
 UNNAMED = "this filter"
 
 
-def explained(filter: Any, message: dict[str, Any], key: str | None, subscriber: str | None) -> MapExplanation:
-    """Explain a message against a filter, which is that of a subscription if there is a key."""
-    found = explain(bound_predicate(filter), message, key or UNNAMED, subscriber or "")
+def explained(
+    filter: Any,
+    message: dict[str, Any],
+    key: str | None,
+    subscriber: str | None,
+    wrap: Mapping[str, str] = MappingProxyType({}),
+) -> MapExplanation:
+    """Explain a message against a filter, which is that of a subscription if there is a key.
+
+    `wrap` says by attribute how regions and points are wrapped, as those of the message are.
+    """
+    predicate = wrapped_predicate(bound_predicate(filter), globes_of(wrap))
+    found = explain(predicate, message, key or UNNAMED, subscriber or "")
     return MapExplanation(
         found.truth is True,
         found.verdict if subscriber is not None else _verdict(found, key),

@@ -245,9 +245,10 @@ async def explain_pair(call: Call) -> Reply:
     stored = None if asked.sequence is None else await _stored(call, asked.sequence)
 
     def made() -> tuple[MapExplanation, dict[str, object]]:
-        message = message_of(asked.message) if stored is None else attributes_of(stored)
+        wrap = call.context.settings.server.wrapped
+        message = message_of(asked.message, wrap=wrap) if stored is None else attributes_of(stored, wrap)
         subscriber = view.definition.subscriber if view is not None and viewer.shows_subscribers else None
-        return explaining.explained(filter, message, asked.key, subscriber), message
+        return explaining.explained(filter, message, asked.key, subscriber, wrap), message
 
     found, message = await asyncio.to_thread(made)
     if view is None:

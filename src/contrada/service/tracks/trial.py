@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from contrada.cql2.queries import bound_predicate
+from contrada.formats.wrapping import wrapped_predicate
+from contrada.geometry.globe import globes_of
 from contrada.matching import ForwardingTable
 from contrada.service.intake import Part
 from contrada.service.tracks.asking import TrackAsked
 from contrada.service.tracks.groups import GroupKey, MatchedPart, TrackGroup
 from contrada.tracking import Tracks
+from contrada.tracking.watch import check_no_cross
 
 NUMBER = 0  # of the only subscription
 
@@ -21,10 +25,13 @@ class TrackTrial:
     Events that no message makes, such as a dwell of an object that sends nothing more, are left out.
     """
 
-    def __init__(self, filter: Any, asked: TrackAsked, expiry: int | None) -> None:
-        predicate = bound_predicate(filter)
+    def __init__(
+        self, filter: Any, asked: TrackAsked, expiry: int | None, wrap: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        predicate = wrapped_predicate(bound_predicate(filter), globes_of(wrap))
         watch = asked.watch(predicate)
-        self._table = ForwardingTable()
+        check_no_cross(watch, wrap)
+        self._table = ForwardingTable(wrap=wrap)
         self._table.subscribe("trial", predicate, NUMBER)
         key = GroupKey("", asked.track, asked.time, watch.attribute, asked.late)
         self._group = TrackGroup(key, Tracks(late=asked.late, expire_after=expiry))
