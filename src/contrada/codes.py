@@ -114,6 +114,9 @@ RANK_LEVELS = 64  # number of ranks; there is one threshold less
 MIN_RANKED_POINTS = 64  # below, ranks do not pay off
 MIN_UNIVERSE_POINTS = 64  # below, the universe is not refitted
 
+# What of the matrix of two shapes is asked for: all entries, whether they have a common point, their relation of OGC.
+ASKS_MATRIX, ASKS_MEETING, ASKS_RELATION = range(3)
+
 # Counters of a replay: queries, nodes visited and comparisons, each for subscribing and for unsubscribing; rows
 # forwarded for either, rows withdrawn; rows in the log, commands run.
 QUERIES_S, QUERIES_U, NODES_S, NODES_U, COMPARISONS_S, COMPARISONS_U = range(6)

@@ -128,3 +128,60 @@ def test_geometry_of_the_index_is_checked():
     table.check()
     assert set(table.match_keys({"area": ct.Region.box(10.5, 1, 13.5, 2)})) == {11, 12, 13}
     assert table.asked_kinds() == {"area": ["region or point"]}
+
+
+WORDS = ("crosses", "touches", "within", "intersects", "disjoint")
+
+
+def star(rng: np.random.Generator, vertices: int) -> shapely.Polygon:
+    """Return a rough polygon around (50, 50) with whole coordinates in thousandths."""
+    angles = np.linspace(0, 2 * np.pi, vertices, endpoint=False)
+    reach = rng.uniform(20, 50, vertices) if rng.random() < 0.5 else 40 + 3 * np.sin(angles * rng.integers(2, 40))
+    xy = np.stack([np.cos(angles), np.sin(angles)], axis=1) * reach[:, None] + 50
+    made = shapely.Polygon(np.round(xy, 3))
+    return made if made.is_valid else shapely.Polygon(np.round(xy / reach[:, None] * 40, 3))
+
+
+def wander(rng: np.random.Generator, vertices: int, polygon: shapely.Polygon) -> shapely.LineString:
+    """Return a line from anywhere, or from a vertex of the polygon; some follow a piece of its boundary."""
+    corners = shapely.get_coordinates(polygon)[:-1]
+    kind = rng.integers(0, 4)
+    if kind == 0:  # along the boundary
+        first = int(rng.integers(0, len(corners) // 2))
+        return shapely.LineString(corners[first : first + max(2, vertices // 2)])
+    start = corners[rng.integers(0, len(corners))] if kind == 1 else rng.uniform(0, 100, 2)
+    steps = rng.normal(0, 0.5 if kind == 2 else 4, (vertices, 2))
+    return shapely.LineString(np.round(start + np.cumsum(np.vstack([[0, 0], steps]), axis=0), 3))
+
+
+@pytest.mark.parametrize("seed", range(examples(4) if COMPILED else 1))
+def test_large_shapes_answer_as_whole_matrices_and_shapely(seed):
+    rng = np.random.default_rng(seed)
+    sizes = (5, 60, 700, 3000) if COMPILED else (5, 200)
+    polygons = [star(rng, size) for size in sizes for _ in range(3)]
+    lines = [wander(rng, int(rng.choice([2, 40, 600])), polygon) for polygon in polygons for _ in range(6)]
+    regions, column = [ct.Region.from_shapely(each) for each in polygons], ct.LineArray.from_shapely(lines)
+    answers = set()
+    for word in WORDS:
+        table = ct.ForwardingTable()
+        for k, line in enumerate(lines):
+            table.subscribe("s", f"S_{word.upper()}(area, {line.wkt})", key=k)
+        table.pack()
+        function = getattr(ct, word)
+        for region, polygon in zip(regions, polygons, strict=True):
+            found = set(table.match_keys({"area": region}))
+            # The message is the first operand in filters: S_WITHIN asks for the region in the line.
+            assert found == set(np.flatnonzero(function(region, column)).tolist())
+            if word in ("crosses", "intersects", "disjoint"):
+                judged = set(np.flatnonzero(getattr(shapely, word)(polygon, lines)).tolist())
+                at_odds = found ^ judged  # by the rounding of GEOS
+                assert all(shapely.distance(polygon.boundary, lines[k]) < 1e-9 for k in at_odds)
+            answers.add((word, bool(found)))
+        backwards = ct.ForwardingTable()
+        for k, polygon in enumerate(polygons):
+            backwards.subscribe("s", f"S_{word.upper()}(route, {polygon.wkt})", key=k)
+        for k in range(0, len(lines), 5):
+            whole = [function(column[k], region) for region in regions]
+            assert set(backwards.match_keys({"route": column[k]})) == set(np.flatnonzero(whole).tolist())
+            answers.add((f"{word} of a line", any(whole)))
+    assert {(word, True) for word in ("crosses", "touches", "intersects", "crosses of a line")} <= answers

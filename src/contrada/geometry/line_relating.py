@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
-from contrada.codes import LINE_DISJOINT_BIT
+from contrada.codes import ASKS_MEETING, ASKS_RELATION, LINE_DISJOINT_BIT
 from contrada.geometry.arrays import frozen
 from contrada.geometry.circle import SpatialValue, SpatialValues
 from contrada.geometry.column import RegionArray
@@ -70,7 +70,8 @@ def line_relations(a: ShapeColumn, b: ShapeColumn, a_rows: Rows, b_rows: Rows, m
         if len(chosen):
             pairs = (first[chosen], b_rows[chosen]) if len(chosen) < count else (first, b_rows)
             one, other = (b, a) if is_turned else (a, b)
-            codes = _matrices(one, other, *(pairs[::-1] if is_turned else pairs), until_met)
+            asked = ASKS_MEETING if until_met else ASKS_RELATION
+            codes = _matrices(one, other, *(pairs[::-1] if is_turned else pairs), asked)
             if until_met:  # any relation but disjoint will do
                 found[chosen] = np.where(codes & _MET, LineRelation.TOUCHES, LineRelation.DISJOINT)
                 continue
@@ -91,21 +92,23 @@ def _of_points(a: ShapeColumn, b: ShapeColumn, a_rows: Rows, b_rows: Rows) -> Co
     return np.asarray(_OF_PLACES[places])
 
 
-def _matrices(a: ShapeColumn, b: ShapeColumn, a_rows: Rows, b_rows: Rows, until_met: bool) -> NDArray[np.int64]:
-    """Return the codes of the matrices of lines with regions or lines."""
+def _matrices(a: ShapeColumn, b: ShapeColumn, a_rows: Rows, b_rows: Rows, asked: int) -> NDArray[np.int64]:
+    """Return the codes of the matrices of lines with regions or lines, as far as what is asked needs them."""
     assert isinstance(a, LineArray)
     assert not isinstance(b, PointArray)
     out = np.empty(len(b_rows), np.int64)
     kernel = kernels.relate_lines_to_regions if isinstance(b, RegionArray) else kernels.relate_lines
     sizes = _most_vertices(a, a_rows), _most_vertices(b, b_rows)
     arrays: tuple[Any, ...] = (*a._kernel_arrays(), *b._kernel_arrays(), frozen(a_rows), frozen(b_rows))
-    kernel(*arrays, int(until_met), UNLIMITED, *sizes, 0, len(out), out)
+    kernel(*arrays, asked, UNLIMITED, *sizes, 0, len(out), out)
     return out
 
 
 def _most_vertices(column: RegionArray | LineArray, rows: Rows) -> int:
-    """Return the number of vertices of the largest shape among chosen rows."""
+    """Return the number of vertices of the largest shape among chosen rows, or of all if that is less work."""
     a = column._arrays
+    if len(rows) > len(column):
+        return int(np.diff(a.ring_offsets[a.region_offsets]).max(initial=1))
     starts, stops = a.ring_offsets[a.region_offsets[rows]], a.ring_offsets[a.region_offsets[rows + 1]]
     return int((stops - starts).max(initial=1))
 

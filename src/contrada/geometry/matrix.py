@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.arguments import checks_arguments
+from contrada.codes import ASKS_MATRIX, ASKS_MEETING
 from contrada.errors import ArgumentError, LimitError
 from contrada.geometry.arrays import frozen
 from contrada.geometry.circle import Circle
@@ -273,8 +274,9 @@ def matrix_codes(a: Column, b: Column, threads: int | None = None, until_met: bo
         assert isinstance(b, (LineArray, RegionArray)), "points come first"
         arrays = (*a._kernel_arrays(), *b._kernel_arrays())
         kernel = kernels.relate_lines_to_regions if isinstance(b, RegionArray) else kernels.relate_lines
+        asked = ASKS_MEETING if until_met else ASKS_MATRIX
         run_sliced(
-            lambda start, stop: kernel(*arrays, ALL_ROWS, ALL_ROWS, int(until_met), most, *sizes, start, stop, out),
+            lambda start, stop: kernel(*arrays, ALL_ROWS, ALL_ROWS, asked, most, *sizes, start, stop, out),
             rows,
             threads,
         )
@@ -333,7 +335,7 @@ def _region_codes(a: RegionArray, b: RegionArray, rows: int, threads: int | None
         sizes = _most_vertices(line), _most_vertices(region)
 
         def relate_slice(start: int, stop: int, arrays: Any = arrays, sizes: Any = sizes, out: Any = out) -> None:
-            kernels.relate_lines_to_regions(*arrays, ALL_ROWS, ALL_ROWS, 0, most, *sizes, start, stop, out)
+            kernels.relate_lines_to_regions(*arrays, ALL_ROWS, ALL_ROWS, ASKS_MATRIX, most, *sizes, start, stop, out)
 
         run_sliced(relate_slice, rows, threads)
         _checked(out)

@@ -68,12 +68,13 @@ def begin_pair(found, most):
 @kernel
 def meets_box(xy, k, x0, y0, x1, y1):
     """Return True if the box of the edge from vertex k to the next one meets the box x0..y1."""
-    return not (
-        (xy[k, 0] < x0 and xy[k + 1, 0] < x0)
-        or (xy[k, 0] > x1 and xy[k + 1, 0] > x1)
-        or (xy[k, 1] < y0 and xy[k + 1, 1] < y0)
-        or (xy[k, 1] > y1 and xy[k + 1, 1] > y1)
-    )
+    px = xy[k, 0]
+    py = xy[k, 1]
+    qx = xy[k + 1, 0]
+    qy = xy[k + 1, 1]
+    # Without branches: most edges fail one test or another, and none is likelier than the rest.
+    in_x = ((px >= x0) | (qx >= x0)) & ((px <= x1) | (qx <= x1))
+    return in_x & ((py >= y0) | (qy >= y0)) & ((py <= y1) | (qy <= y1))
 
 
 @kernel
@@ -88,9 +89,8 @@ def list_edges(column, r0, r1, base, x0, y0, x1, y1, out, work):
     if base < 0:
         for r in range(r0, r1):
             for k in range(column.runs[r], column.runs[r + 1] - 1):
-                if meets_box(xy, k, x0, y0, x1, y1):
-                    out[count] = k
-                    count += 1
+                out[count] = k  # overwritten if it does not count
+                count += np.int64(meets_box(xy, k, x0, y0, x1, y1))
         work.found[COUNTER_ROW, 0] += PAIR_COST * count
         return count
     first = column.runs[r0]
@@ -114,6 +114,21 @@ def list_edges(column, r0, r1, base, x0, y0, x1, y1, out, work):
                 k += 1
     work.found[COUNTER_ROW, 0] += PAIR_COST * count
     return count
+
+
+@kernel
+def box_of_edges(xy, edges, count):
+    """Return the box x0, y0, x1, y1 of edges[:count], at least one."""
+    k = edges[0]
+    x0 = x1 = xy[k, 0]
+    y0 = y1 = xy[k, 1]
+    for n in range(count):
+        for k in range(edges[n], edges[n] + 2):
+            x0 = xy[k, 0] if xy[k, 0] < x0 else x0
+            y0 = xy[k, 1] if xy[k, 1] < y0 else y0
+            x1 = xy[k, 0] if xy[k, 0] > x1 else x1
+            y1 = xy[k, 1] if xy[k, 1] > y1 else y1
+    return x0, y0, x1, y1
 
 
 @kernel

@@ -13,7 +13,7 @@ in the order of the text: II, IB, IE, BI, BB, BE, EI, EB, EE.
 
 import numpy as np
 
-from contrada.codes import TOUCHING
+from contrada.codes import ASKS_MEETING, ASKS_RELATION, TOUCHING
 from contrada.jit import entry, kernel
 from contrada.kernels.relate.chains import COUNTER_ROW, is_spent, ring_of
 from contrada.kernels.relate.line_contacts import (
@@ -29,6 +29,7 @@ from contrada.kernels.relate.line_contacts import (
 from contrada.kernels.relate.line_edges import (
     EdgeColumn,
     begin_pair,
+    box_of_edges,
     covers_edges,
     crosses_at_end,
     is_end,
@@ -44,6 +45,8 @@ from contrada.kernels.relate.rows import row_at
 II, IB, IE, BI, BB, BE, EI, EB, EE = range(9)
 LINE_IN, LINE_OUT = 1 << (2 * II + 1), 1 << (2 * IE + 1)  # bits of entries of one dimension
 POINT_OUT, POINT_END, POINT_IN = 0, 1, 2
+LINE_BOTH = LINE_IN | LINE_OUT
+FEW = 64  # edges of a region that are tried with each edge of a line, without asking its edge index
 SPENT = np.int64(-1)  # in place of a matrix that takes more comparisons than allowed
 
 
@@ -51,6 +54,13 @@ SPENT = np.int64(-1)  # in place of a matrix that takes more comparisons than al
 def have_boxes_apart(a, i, b, j):
     """Return True if boxes i and j do not meet."""
     return a[i, 2] < b[j, 0] or a[i, 0] > b[j, 2] or a[i, 3] < b[j, 1] or a[i, 1] > b[j, 3]
+
+
+@kernel
+def edge_box(xy, k):
+    """Return the box x0, y0, x1, y1 of edge k."""
+    ax, ay, bx, by = xy[k, 0], xy[k, 1], xy[k + 1, 0], xy[k + 1, 1]
+    return (ax if ax < bx else bx), (ay if ay < by else by), (ax if ax > bx else bx), (ay if ay > by else by)
 
 
 @kernel
@@ -105,16 +115,17 @@ def meeting_code(code, a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_boun
     near = list_edges(b, b0, b1, b_base, box[0], box[1], box[2], box[3], work.near, work)
     if near == 0:
         return code
-    box = b_bounds[j]
-    listed = list_edges(a, a0, a1, a_base, box[0], box[1], box[2], box[3], work.first, work)
+    x0, y0, x1, y1 = box_of_edges(b.xy, work.near, near)
+    listed = list_edges(a, a0, a1, a_base, x0, y0, x1, y1, work.first, work)
+    is_listed = b_base < 0 or near <= FEW
     for c in range(listed):
         k = work.first[c]
-        x0 = min(a.xy[k, 0], a.xy[k + 1, 0])
-        y0 = min(a.xy[k, 1], a.xy[k + 1, 1])
-        x1 = max(a.xy[k, 0], a.xy[k + 1, 0])
-        y1 = max(a.xy[k, 1], a.xy[k + 1, 1])
+        if not is_listed:
+            near = list_edges_at(b, b0, b1, b_base, a.xy, k, work.near, work)
+        x0, y0, x1, y1 = edge_box(a.xy, k)
         for n in range(near):
-            if meets_box(b.xy, work.near[n], x0, y0, x1, y1) and edge_meeting(a.xy, k, b.xy, work.near[n]) != APART:
+            m = work.near[n]
+            if meets_box(b.xy, m, x0, y0, x1, y1) and edge_meeting(a.xy, k, b.xy, m) != APART:
                 return met
         work.found[COUNTER_ROW, 0] += near
         if is_spent(work.found):
@@ -123,43 +134,71 @@ def meeting_code(code, a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_boun
 
 
 @kernel
-def line_region_code(
-    a, a0, a1, a_base, a_bounds, i, ends, e0, e1, b, b0, b1, b_base, b_bounds, j, flags, until_met, work
+def contacts_code(
+    code, a, a0, a1, a_base, a_bounds, i, ends, e0, e1, b, b0, b1, b_base, b_bounds, j, flags, asked, work
 ):
-    """Return the matrix of a line, runs a0..a1 of a, and a region, rings b0..b1 of b.
+    """Return the code after all contacts of a line and a region, and mark the runs of the line that have one.
 
-    With `until_met` only the first six entries are certain to show whether they have a point in common.
+    Only edges of the region near the line count, of which long lists are asked for each edge of the line. If only the
+    relation is asked for, any contact sets IB, and a line that goes both in and out ends the search.
     """
-    code = bump(bump(np.int64(0), EI, 2), EE, 2)
-    if have_boxes_apart(a_bounds, i, b_bounds, j):
-        code = bump(bump(code, IE, 1), EB, 1)
-        return bump(code, BE, 0) if e1 > e0 else code
-    if until_met:
-        return meeting_code(code, a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, work)
     box = b_bounds[j]
     listed = list_edges(a, a0, a1, a_base, box[0], box[1], box[2], box[3], work.first, work)
     if listed < a.runs[a1] - a.runs[a0] - (a1 - a0):
         code |= np.int64(LINE_OUT)  # an edge is outside the box
-    for r in range(a1 - a0):
-        work.marks[r] = 0
+    box = a_bounds[i]
+    near = list_edges(b, b0, b1, b_base, box[0], box[1], box[2], box[3], work.near, work)
+    if near == 0:
+        return code
+    is_listed = b_base < 0 or near <= FEW
     for c in range(listed):
         k = work.first[c]
-        near = list_edges_at(b, b0, b1, b_base, a.xy, k, work.near, work)
+        if not is_listed:
+            near = list_edges_at(b, b0, b1, b_base, a.xy, k, work.near, work)
         is_touched = False
+        x0, y0, x1, y1 = edge_box(a.xy, k)
         for n in range(near):
-            code, is_met = region_edge_contact(code, k, work.near[n], a, ends, e0, e1, b, b0, b1, b_base, flags, work)
-            is_touched |= is_met
+            m = work.near[n]
+            if meets_box(b.xy, m, x0, y0, x1, y1):
+                code, is_met = region_edge_contact(code, k, m, a, ends, e0, e1, b, b0, b1, b_base, flags, work)
+                is_touched |= is_met
+        work.found[COUNTER_ROW, 0] += near
         if is_touched:
             work.marks[ring_of(a.runs, a0, a1, k) - a0] = 1
+        if is_touched and asked == ASKS_RELATION:
+            code = bump(code, IB, 0)
+            if code & LINE_BOTH == LINE_BOTH:
+                return code
         if is_spent(work.found):
-            return SPENT
+            return code
+    return code
+
+
+@kernel
+def line_region_code(a, a0, a1, a_base, a_bounds, i, ends, e0, e1, b, b0, b1, b_base, b_bounds, j, flags, asked, work):
+    """Return the matrix of a line, runs a0..a1 of a, and a region, rings b0..b1 of b, as far as `asked` needs it."""
+    code = bump(bump(np.int64(0), EI, 2), EE, 2)
+    if have_boxes_apart(a_bounds, i, b_bounds, j):
+        code = bump(bump(code, IE, 1), EB, 1)
+        return bump(code, BE, 0) if e1 > e0 else code
+    if asked == ASKS_MEETING:
+        return meeting_code(code, a, a0, a1, a_base, a_bounds, i, b, b0, b1, b_base, b_bounds, j, work)
+    for r in range(a1 - a0):
+        work.marks[r] = 0
+    code = contacts_code(
+        code, a, a0, a1, a_base, a_bounds, i, ends, e0, e1, b, b0, b1, b_base, b_bounds, j, flags, asked, work
+    )
     for r in range(a0, a1):
         if is_spent(work.found):
             return SPENT
+        if asked == ASKS_RELATION and code & LINE_BOTH == LINE_BOTH:
+            return code
         if work.marks[r - a0] == 0:
             v = a.runs[r]
             side = locate(a.xy[v, 0], a.xy[v, 1], b.xy, b.runs, b0, b1, b.boxes, b_base, work.stack, work.found)
             code |= np.int64(LINE_IN) if side == IN else np.int64(LINE_OUT)
+    if asked == ASKS_RELATION:
+        return code
     for e in range(e0, e1):
         side = locate(ends[e, 0], ends[e, 1], b.xy, b.runs, b0, b1, b.boxes, b_base, work.stack, work.found)
         if is_spent(work.found):
@@ -211,9 +250,12 @@ def ends_code(code, ends, e0, e1, others, f0, f1, b, b0, b1, b_base, inside, out
 
 @kernel
 def lines_code(
-    a, a0, a1, a_base, a_bounds, i, a_ends, e0, e1, b, b0, b1, b_base, b_bounds, j, b_ends, f0, f1, until_met, work
+    a, a0, a1, a_base, a_bounds, i, a_ends, e0, e1, b, b0, b1, b_base, b_bounds, j, b_ends, f0, f1, asked, work
 ):
-    """Return the matrix of two lines: runs a0..a1 of a and b0..b1 of b; `until_met` as for `line_region_code`."""
+    """Return the matrix of two lines: runs a0..a1 of a and b0..b1 of b.
+
+    If only a common point is asked for, the first six entries are certain to show it; a relation needs all entries.
+    """
     code = bump(np.int64(0), EE, 2)
     if have_boxes_apart(a_bounds, i, b_bounds, j):
         code = bump(bump(code, IE, 1), EI, 1)
@@ -226,7 +268,7 @@ def lines_code(
         near = list_edges_at(b, b0, b1, b_base, a.xy, k, work.near, work)
         for n in range(near):
             code = line_edge_contact(code, k, work.near[n], a, a_ends, e0, e1, b, b_ends, f0, f1, work)
-        if until_met and code & 3 != 0:
+        if asked == ASKS_MEETING and code & 3 != 0:
             return code
         if is_spent(work.found):
             return SPENT
@@ -248,7 +290,7 @@ def lines_code(
 def relate_lines_to_regions(
     a_xy, a_parts, a_lines, a_bounds, a_boxes, a_chains, a_ends, a_end_offsets,
     b_xy, b_rings, b_regions, b_flags, b_bounds, b_boxes, b_chains,
-    a_rows, b_rows, until_met, most, a_vertices, b_vertices, start, stop, out,
+    a_rows, b_rows, asked, most, a_vertices, b_vertices, start, stop, out,
 ):  # fmt: skip
     """Write the matrix of line a_rows[k] of a and region b_rows[k] of b to out[k], start <= k < stop.
 
@@ -265,7 +307,7 @@ def relate_lines_to_regions(
         out[k] = line_region_code(
             a, np.int64(a_lines[i]), np.int64(a_lines[i + 1]), a_chains[i], a_bounds, i,
             a_ends, a_end_offsets[i], a_end_offsets[i + 1],
-            b, np.int64(b_regions[j]), np.int64(b_regions[j + 1]), b_chains[j], b_bounds, j, b_flags, until_met, work,
+            b, np.int64(b_regions[j]), np.int64(b_regions[j + 1]), b_chains[j], b_bounds, j, b_flags, asked, work,
         )  # fmt: skip
 
 
@@ -277,7 +319,7 @@ def relate_lines_to_regions(
 def relate_lines(
     a_xy, a_parts, a_lines, a_bounds, a_boxes, a_chains, a_ends, a_end_offsets,
     b_xy, b_parts, b_lines, b_bounds, b_boxes, b_chains, b_ends, b_end_offsets,
-    a_rows, b_rows, until_met, most, a_vertices, b_vertices, start, stop, out,
+    a_rows, b_rows, asked, most, a_vertices, b_vertices, start, stop, out,
 ):  # fmt: skip
     """Write the matrix of line a_rows[k] of a and line b_rows[k] of b to out[k], start <= k < stop."""
     a = EdgeColumn(a_xy, a_parts, a_boxes)
@@ -291,7 +333,7 @@ def relate_lines(
             a, np.int64(a_lines[i]), np.int64(a_lines[i + 1]), a_chains[i], a_bounds, i,
             a_ends, a_end_offsets[i], a_end_offsets[i + 1],
             b, np.int64(b_lines[j]), np.int64(b_lines[j + 1]), b_chains[j], b_bounds, j,
-            b_ends, b_end_offsets[j], b_end_offsets[j + 1], until_met, work,
+            b_ends, b_end_offsets[j], b_end_offsets[j + 1], asked, work,
         )  # fmt: skip
 
 
