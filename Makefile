@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JAVA_CHECK := src/contrada/cli/java.py
 JITLESS_TESTS := tests
-BENCHMARKS := relate relate.growth distance match match.devices match.templates mixed cover network broker simplify spark stream stream.tracked tracking
+BENCHMARKS := relate relate.growth distance lines match match.devices match.templates mixed cover network broker simplify spark stream stream.tracked tracking
 PYTEST_ARGS ?=
 DIST ?= dist
 
