@@ -171,7 +171,9 @@ def test_many_templates_after_each_other():
 def test_a_region_column_is_read_once(monkeypatch):
     calls = []
     read = template_module.read_regions
-    monkeypatch.setattr(template_module, "read_regions", lambda *given: calls.append(1) or read(*given))
+    monkeypatch.setattr(
+        template_module, "read_regions", lambda *given, **options: calls.append(1) or read(*given, **options)
+    )
     ct.ForwardingTable().subscribe_many(rows(), "S_INTERSECTS(area, $geometry) OR S_INTERSECTS(place, $geometry)")
     assert len(calls) == 1
 

@@ -224,7 +224,7 @@ def test_ingest_writes_geoparquet(spark, tmp_path, crs):
 
 
 def test_ingest_of_nothing_and_of_bad_rows_alone_is_geoparquet_too(spark, command, tmp_path):
-    write_geo(tmp_path / "bad.parquet", THERE, [shapely.LineString([(0, 0), (1, 1)])])
+    write_geo(tmp_path / "bad.parquet", THERE, [shapely.MultiPoint([(0, 0), (1, 1)])])
     command("ingest", tmp_path / "bad.parquet", tmp_path / "out", code=1)
     check_geoparquet(tmp_path / "out" / "rows", THERE, 0)
     assert spark.read.parquet(str(tmp_path / "out" / "rows")).count() == 0

@@ -105,7 +105,7 @@ def compose(first: Relation | RelationSet, second: Relation | RelationSet) -> Re
     Sound for all regions, with holes and several parts, and for points.
 
     >>> compose(Relation.INSIDE, Relation.MEETS)
-    RelationSet(DISJOINT, MEETS)
+    RelationSet(DISJOINT)
     >>> compose(Relation.EQUALS, RelationSet.S_WITHIN) == RelationSet.S_WITHIN
     True
     """

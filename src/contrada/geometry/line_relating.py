@@ -34,8 +34,9 @@ _OF_RELATIONS = np.array([OF_RELATIONS[relation] for relation in Relation], np.u
 _INVERSE = np.array([relation.inverse for relation in LineRelation], np.uint8)
 _OF_PLACES = np.zeros(3, np.uint8)
 _OF_PLACES[[POINT_OUT, POINT_END, POINT_IN]] = LineRelation.DISJOINT, LineRelation.TOUCHES, LineRelation.WITHIN
-_ASKS_MEETING = np.zeros(ALL_LINE_RELATIONS + 1, bool)  # masks that ask only whether there is a common point
-_ASKS_MEETING[[0, LINE_DISJOINT_BIT, ALL_LINE_RELATIONS ^ LINE_DISJOINT_BIT, ALL_LINE_RELATIONS]] = True
+# Masks that ask only whether there is a common point.
+_MEETING_MASKS = (0, LINE_DISJOINT_BIT, ALL_LINE_RELATIONS ^ LINE_DISJOINT_BIT, ALL_LINE_RELATIONS)
+_ASKS_MEETING = np.isin(np.arange(ALL_LINE_RELATIONS + 1), _MEETING_MASKS)
 
 
 def line_relation(a: Region | Point | Line, b: Region | Point | Line) -> LineRelation:

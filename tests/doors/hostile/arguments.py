@@ -92,7 +92,7 @@ GOOD: dict[str, Any] = {
     **dict.fromkeys(("xmin", "ymin", "item", "index"), 0),
     **dict.fromkeys(("x", "ymax", "k", "density"), 1),
     **dict.fromkeys(("y", "xmax"), 2),
-    **dict.fromkeys(("mask", "Constraint.value", "Relation.value"), 3),
+    **dict.fromkeys(("mask", "Constraint.value", "Relation.value", "LineRelation.value"), 3),
     **dict.fromkeys(("attribute", "name"), "severity"),
     **dict.fromkeys(("path", "directory"), "not there"),
     **dict.fromkeys(("relation", "relations", "first", "second"), ct.Relation.MEETS),
@@ -287,6 +287,6 @@ def refusals(entry: str) -> tuple[type[BaseException], ...]:
     """Errors that the documentation of an entry point names beside ContradaError: those of Python's own protocols."""
     if entry in ("ForwardingTable.simplify", "ForwardingTable.simplified"):
         return (TypeError,)  # what `progress`, a function of the caller, raises
-    if entry.rpartition(".")[2].startswith("__") or entry.startswith("Relation"):
+    if entry.rpartition(".")[2].startswith("__") or entry.startswith(("Relation", "LineRelation")):
         return OF_PYTHON
     return (OSError,) if "path" in entry or entry.rpartition(".")[2] in ("open", "save", "verify") else ()

@@ -224,7 +224,7 @@ def test_a_form_has_operators_and_values(tmp_path):
         ({"text": "depth > > 3"}, {"line": 1, "column": 9}),
         ({"text": "depth > 3 AND\n  S_INTERSECTS(a, POLYGON((0 0, 1 1, 1 0, 0 1, 0 0)))"}, {"line": 2}),
         ({"text": ""}, {"line": 1, "column": 1}),
-        ({"json": {"op": "and", "args": [{"property": "a"}, {"op": "s_crosses", "args": []}]}}, {"path": "/args/1/op"}),
+        ({"json": {"op": "and", "args": [{"property": "a"}, {"op": "s_covers", "args": []}]}}, {"path": "/args/1/op"}),
         ({"text": "a = $b"}, {}),
         ({"text": "<img src=x onerror=alert(1)>"}, {"line": 1}),
     ],

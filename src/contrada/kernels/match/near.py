@@ -75,7 +75,9 @@ def visit_near_nodes(tree, box, far, radius, level, starts, first, last, stack, 
     for c in range(first, last):
         node = starts[level] + c
         g = tree.nodes
-        if far[2] < g[node, GX0] or far[0] > g[node, GX1] or far[3] < g[node, GY0] or far[1] > g[node, GY1]:
+        # One branch in place of four, of which none is likely.
+        in_x = (far[2] >= g[node, GX0]) & (far[0] <= g[node, GX1])
+        if not (in_x & (far[3] >= g[node, GY0]) & (far[1] <= g[node, GY1])):
             if tree.node_masks[node] & BEYOND_BIT:
                 last_run = min((c + 1) << shift, runs)
                 count = list_run(tree.beyond_before, tree.beyond_rows, c << shift, last_run, out, count)
@@ -119,11 +121,10 @@ def visit_near_points(tree, items, x, y, radius, first, last, out, count):
         square = ux * ux + uy * uy
         asked = d * d
         # The quick answers of is_point_near, which is called for the rest.
-        is_quick = radius == 0.0 and LEAST_SQUARE < asked < LARGEST_SQUARE
-        if is_quick and square > asked + SQUARE_BOUND * asked:
-            is_match = (mask >> 2) & 1
-        elif is_quick and square < asked - SQUARE_BOUND * asked:
-            is_match = (mask >> ENCLOSED) & 1
+        is_far = square > asked + SQUARE_BOUND * asked
+        is_quick = (radius == 0.0) & (asked > LEAST_SQUARE) & (asked < LARGEST_SQUARE)
+        if is_quick & (is_far | (square < asked - SQUARE_BOUND * asked)):
+            is_match = (mask >> (np.int64(2) if is_far else np.int64(ENCLOSED))) & 1
         elif not is_point_near(x, y, items.xy[k, 0], items.xy[k, 1], d, radius):
             is_match = (mask >> 2) & 1
         elif radius == 0.0 or (d >= radius and is_point_near(x, y, items.xy[k, 0], items.xy[k, 1], d, -radius)):
