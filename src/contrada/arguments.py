@@ -7,10 +7,13 @@ the functions that users call: such an error becomes an ArgumentError that names
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import update_wrapper
 from types import FunctionType
 from typing import Any, TypeVar
+
+import numpy as np
 
 from contrada.errors import ArgumentError, ContradaError
 
@@ -86,3 +89,22 @@ def _given(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
         return "wrong number or names of arguments"
     types = [f"{name}: {type(value).__name__}" for name, value in bound.items() if name not in ("self", "cls")]
     return ", ".join(types) or "nothing"
+
+
+def checked_length(value: Any, name: str, of_type: type[ContradaError], of_value: type[ContradaError]) -> float:
+    """Return a radius or distance as a double; raise an error of the given types unless it is finite and at least 0.
+
+    >>> checked_length(2, "radius", of_type=ContradaError, of_value=ContradaError)
+    2.0
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise of_type(f"{name}: need a number, got {type(value).__name__}")
+    try:
+        made = float(value)
+    except OverflowError:
+        made = math.inf
+    if not 0 <= made < math.inf:
+        raise of_value(f"{name}: need a finite number of at least 0, got {value!r:.60}")
+    if isinstance(value, int) and int(made) != value:
+        raise of_value(f"{name}: {value!r:.60} is no double; the nearest is {made!r}")
+    return made + 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.arguments import checks_methods
+from contrada.arguments import checked_length, checks_methods
 from contrada.errors import ArgumentError, CrsError, RegionError
 from contrada.geometry.arrays import frozen
 from contrada.geometry.column import RegionArray
@@ -308,14 +307,4 @@ def _checked_radius(radius: Any) -> float:
     Traceback (most recent call last):
     contrada.errors.RegionError: radius: need a finite number of at least 0, got -1
     """
-    if isinstance(radius, bool | np.bool_) or not isinstance(radius, int | float | np.integer | np.floating):
-        raise ArgumentError(f"radius: need a number, got {type(radius).__name__}")
-    try:
-        made = float(radius)
-    except OverflowError:
-        made = math.inf
-    if not 0 <= made < math.inf:
-        raise RegionError(f"radius: need a finite number of at least 0, got {radius!r:.60}")
-    if isinstance(radius, int) and int(made) != radius:
-        raise RegionError(f"radius: {radius!r:.60} is no double; the nearest is {made!r}")
-    return made + 0.0
+    return checked_length(radius, "radius", of_type=ArgumentError, of_value=RegionError)

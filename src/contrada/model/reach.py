@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
-
-from contrada.arguments import checks_methods
+from contrada.arguments import checked_length, checks_methods
 from contrada.codes import BEYOND_BIT, ENCLOSED_BIT, WITHIN_MASK
 from contrada.errors import ArgumentError, FilterError
 from contrada.geometry import RelationSet
@@ -150,17 +148,7 @@ def checked_distance(distance: Any) -> float | Column:
     """
     if isinstance(distance, Column):
         return distance
-    if isinstance(distance, bool | np.bool_) or not isinstance(distance, int | float | np.integer | np.floating):
-        raise FilterError(f"distance: need a number, got {type(distance).__name__}")
-    try:
-        made = float(distance)
-    except OverflowError:
-        made = np.inf
-    if not 0 <= made < np.inf:
-        raise FilterError(f"distance: need a finite number of at least 0, got {distance!r:.60}")
-    if isinstance(distance, int) and int(made) != distance:
-        raise FilterError(f"distance: {distance!r:.60} is no double; the nearest is {made!r}")
-    return made + 0.0
+    return checked_length(distance, "distance", of_type=FilterError, of_value=FilterError)
 
 
 def printed_reach(name: str, operator: DistanceOperator, value: Any) -> str:
