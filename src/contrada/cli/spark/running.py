@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 USUAL_LINES = (b"WARNING: Using incubator modules", b"Setting default log level", b"To adjust logging level",
            b"Setting Spark log level")  # fmt: skip
-# Lines of Ivy, which fetches packages: what it looks for, finds and copies, and a table of that.
+# Lines of Ivy, which fetches packages: what it looks for, finds and copies, a table of that, and how Java ends without.
 IVY_LINES = (b":: ", b"::::", b"\t", b"Ivy Default Cache", b"The jars for the packages", b"org.", b"software.", b"io.",
-             b"https://", b"http://", b"downloading ")  # fmt: skip
+             b"https://", b"http://", b"downloading ",
+             b'Exception in thread "main" java.lang.RuntimeException: [unresolved dependency')  # fmt: skip
 UNRESOLVED = ("Server access error", "unresolved dependency", ": not found")  # why a package is not there
 MAX_HELD_LINES = 500
 LAST_OUTPUT_SECONDS = 3.0  # seconds to read Java's output if it does not start
