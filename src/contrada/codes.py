@@ -55,6 +55,7 @@ MAX_SCANNED_VERTICES = 64  # regions with more vertices have an edge index, smal
 FANOUT_SHIFT = 3
 FANOUT = 1 << FANOUT_SHIFT  # of edge indexes
 NO_INDEX = np.int64(-1)  # in place of the position of an edge index
+OF_LINES = np.int64(-3)  # less the position of a line's edge index, which so is below NO_INDEX: for distances only
 TREE_REQUESTED = np.int64(-1)  # in place of the comparisons with an item: it needs an edge tree
 
 # Packed trees of constraints.

@@ -252,8 +252,8 @@ class LineArray(Immutable):
         assert self._ends is not None
         return self._ends
 
-    def _kernel_arrays(self) -> tuple[NDArray[Any], ...]:
-        """Return the arrays as kernels of lines take them: with the edge index of large lines and the boundaries."""
+    def _edge_index(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the boxes of the edge index of large lines, and where those of each line begin."""
         a = self._arrays
         if self._chains is None:
             sizes = np.diff(a.ring_offsets[a.region_offsets])
@@ -264,7 +264,12 @@ class LineArray(Immutable):
             chains.setflags(write=False)
             object.__setattr__(self, "_chains", (boxes, chains))
         assert self._chains is not None
-        return a.xy, a.ring_offsets, a.region_offsets, a.bounds, *self._chains, *self._boundaries()
+        return self._chains
+
+    def _kernel_arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays as kernels of lines take them: with the edge index of large lines and the boundaries."""
+        a = self._arrays
+        return a.xy, a.ring_offsets, a.region_offsets, a.bounds, *self._edge_index(), *self._boundaries()
 
     def __len__(self) -> int:
         return len(self._arrays.bounds)

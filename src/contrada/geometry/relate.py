@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada import kernels
+from contrada.codes import OF_LINES
 from contrada.errors import ArgumentError
 from contrada.geometry.arrays import frozen
 from contrada.geometry.circle import Circle, CircleArray, SpatialValues, relate_two_circles
 from contrada.geometry.column import KernelArrays, RegionArray
 from contrada.geometry.crs import common_crs
+from contrada.geometry.line_column import LineArray
 from contrada.geometry.point import Point, PointArray
 from contrada.geometry.pool import run_sliced
 from contrada.geometry.reading import Many, One, geometry_of
@@ -148,11 +150,15 @@ def _without_flags(regions: RegionArray) -> tuple[Any, ...]:
     return xy, rings, offsets, *others
 
 
-def shape_arrays(column: Many) -> ShapeArrays:
-    """Return the arrays of a column as the kernels for distances take them; points have no rings."""
+def shape_arrays(column: Many | LineArray) -> ShapeArrays:
+    """Return the arrays of a column as the kernels for distances take them; points have no rings, lines no area."""
     if isinstance(column, RegionArray):
         xy, rings, regions, _, bounds, boxes, chains = column._kernel_arrays()
         return xy, rings, regions, bounds, boxes, chains
+    if isinstance(column, LineArray):
+        a = column._arrays
+        boxes, chains = column._edge_index()
+        return a.xy, a.ring_offsets, a.region_offsets, a.bounds, boxes, frozen(OF_LINES - chains)
     return (column.xy, *_NO_RINGS)
 
 

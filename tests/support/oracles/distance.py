@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from generators.rings import polygons
@@ -20,11 +21,13 @@ Segment: TypeAlias = tuple[Vertex, Vertex]
 
 
 def square_of_distance(a: Any, b: Any) -> Fraction:
-    """Return the square of the distance of two Shapely shapes: points, polygons and multipolygons."""
+    """Return the square of the distance of two Shapely shapes: points, and lines and polygons of one or many parts."""
     shapes = [_polygons(shape) for shape in (a, b)]
     scale = common_scale(*shapes)
     first, second = (_segments(shape, kind, scale) for shape, kind in ((shapes[0], a), (shapes[1], b)))
-    if _holds_one(first, second) or _holds_one(second, first):
+    if ("Polygon" in a.geom_type and _holds_one(first, second)) or (
+        "Polygon" in b.geom_type and _holds_one(second, first)
+    ):
         return Fraction(0)
     best: tuple[int, int] | None = None
     for one in first:
@@ -55,7 +58,11 @@ def doubles_around_root(square: Fraction) -> tuple[float, float, float]:
 
 
 def _polygons(shape: Any) -> Any:
-    return [([(shape.x, shape.y)], [])] if shape.geom_type == "Point" else polygons(shape)
+    """Return the coordinates of a shape as the judge of regions reads them; the parts of a line as shells."""
+    if "Polygon" in shape.geom_type:
+        return polygons(shape)
+    parts = getattr(shape, "geoms", [shape])
+    return [(list(part.coords), []) for part in parts]
 
 
 def _segments(shape: Any, given: Any, scale: int) -> list[Segment]:
@@ -63,6 +70,9 @@ def _segments(shape: Any, given: Any, scale: int) -> list[Segment]:
         (((x, y),), _) = shape[0]
         spot = int(Fraction(x) * scale), int(Fraction(y) * scale)
         return [(spot, spot)]
+    if "Line" in given.geom_type:
+        parts = [[(int(Fraction(x) * scale), int(Fraction(y) * scale)) for x, y in part] for part, _ in shape]
+        return [edge for part in parts for edge in pairwise(part)]
     return [((edge.px, edge.py), (edge.qx, edge.qy)) for edge in boundary(shape, scale)]
 
 

@@ -1,8 +1,8 @@
 """Ask a million times whether two shapes are within a distance that is nearly theirs: `make verify`.
 
-The shapes are points and regions of the families of `make verify`, many of them moved apart, along an axis or not. The
-distances are the double next to the exact distance, those below and above it, 0, and others. Rational arithmetic is
-the judge of every answer. Exits with 1 if one was wrong.
+The shapes are points and regions of the families of `make verify`, and lines along the edges of these, many of them
+moved apart, along an axis or not. The distances are the double next to the exact distance, those below and above it, 0,
+and others. Rational arithmetic is the judge of every answer. Exits with 1 if one was wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from verification.verify import cores, lines_of_progress
 
 SLOW = ("hundreds", "hostile", "spirals", "fans", "nested parts", "combs")  # too many edges for the judge
 NAMES = [chosen.name for chosen in FAMILIES if chosen.name not in SLOW]
-KINDS = ("points", "point and region", "regions", "regions apart")
+KINDS = ("points", "point and region", "regions", "regions apart", "point and line", "line and region", "lines")
 CHUNK = 400  # pairs of shapes; each is asked about five distances
 DISTANCES = 5
 
@@ -59,11 +59,37 @@ def shapes_of(name: str, kind: str, rng: np.random.Generator, count: int) -> tup
         a = _vertices(a)
     if kind == "regions":
         return a, b
+    if kind == "line and region":
+        return lines_along(a, rng), b
+    is_of_lines = kind.endswith(("line", "lines"))
+    if is_of_lines:
+        a, b = _vertices(a) if kind == "point and line" else lines_along(a, rng), lines_along(b, rng)
+    moved = _moved(b, rng)
+    sound = (ct.read_lines if is_of_lines else ct.read_regions)(moved).rows
+    return a[sound], moved[sound]
+
+
+def _moved(b: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    """Return shapes, moved by up to twice their width and height."""
     boxes = shapely.bounds(b)
     steps = (boxes[:, 2:] - boxes[:, :2]) * rng.integers(-2, 3, (len(b), 2))
     moved = shapely.transform(b, lambda xy: xy + np.repeat(steps, shapely.get_num_coordinates(b), axis=0))
-    sound = ct.read_regions(moved).rows
-    return a[sound], moved[sound]
+    return np.asarray(moved)
+
+
+def lines_along(regions: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    """Return lines of some consecutive edges of each ring of regions; every third has all edges."""
+    made = []
+    for k, region in enumerate(regions):
+        parts = []
+        for part in shapely.get_parts(region):
+            for ring in (part.exterior, *part.interiors):
+                coords = list(ring.coords)
+                start = 0 if k % 3 == 0 else int(rng.integers(0, len(coords) - 1))
+                stop = len(coords) if k % 3 == 0 else int(rng.integers(start + 2, len(coords) + 1))
+                parts.append(coords[start:stop])
+        made.append(shapely.LineString(parts[0]) if len(parts) == 1 else shapely.MultiLineString(parts))
+    return np.array(made, object)
 
 
 def _vertices(shapes: NDArray[Any]) -> NDArray[Any]:
@@ -73,7 +99,9 @@ def _vertices(shapes: NDArray[Any]) -> NDArray[Any]:
 
 
 def column_of(shapes: NDArray[Any]) -> Any:
-    """Return Shapely points or regions as a column."""
+    """Return Shapely points, lines or regions as a column."""
+    if len(shapes) and "Line" in shapes[0].geom_type:
+        return ct.LineArray.from_shapely(shapes)
     if len(shapes) and shapes[0].geom_type == "Point":
         return ct.PointArray.from_shapely(shapes)
     return ct.RegionArray.from_shapely(shapes)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrada.codes import BEYOND_REACH, ENCLOSED, FANOUT, FANOUT_SHIFT, REACHED
+from contrada.codes import BEYOND_REACH, ENCLOSED, FANOUT, FANOUT_SHIFT, NO_INDEX, OF_LINES, REACHED
 from contrada.jit import allocating_kernel, entry, kernel
 from contrada.kernels.relate.chains import (
     COUNTER_ROW,
@@ -40,7 +40,10 @@ BOX_SLACK = 4e-15  # relative error of boxes grown by a distance, and of distanc
 
 
 class Shapes(NamedTuple):
-    """Regions, or points if there are no `regions`; `chains` says where the edge index of a region begins."""
+    """Regions or lines, or points if there are no `regions`; `chains` says where the edge index of each begins.
+
+    Lines have parts in place of rings, and hold no area: their chains are OF_LINES less those places (`is_line`).
+    """
 
     xy: Any
     rings: Any
@@ -215,6 +218,19 @@ def are_boxes_within(a0, a1, a2, a3, b0, b1, b2, b3, reach):
 
 
 @kernel
+def is_line(s, i):
+    """Return True if shape i of regions and lines is a line."""
+    return s.chains[i] < NO_INDEX
+
+
+@kernel
+def index_of(s, i):
+    """Return where the edge index of a region or line begins; NO_INDEX if it has none."""
+    chain = s.chains[i]
+    return OF_LINES - chain if chain < NO_INDEX else chain
+
+
+@kernel
 def is_near_edges(ax, ay, bx, by, s, s0, s1, base, d, e, stack, found):
     """Return True if the segment a-b, or the point a if b equals it, is at most d + e from an edge of rings s0..s1."""
     reach = d + e
@@ -268,11 +284,11 @@ def is_near_run(ax, ay, bx, by, x0, y0, x1, y1, s, s0, s1, start, stop, reach, d
 
 @kernel
 def is_region_near_point(x, y, s, i, d, e, stack, found):
-    """Return True if the point is at most d + e from region i."""
+    """Return True if the point is at most d + e from region or line i."""
     s0 = np.int64(s.regions[i])
     s1 = np.int64(s.regions[i + 1])
-    base = s.chains[i]
-    if s.bounds[i, 0] <= x <= s.bounds[i, 2] and s.bounds[i, 1] <= y <= s.bounds[i, 3]:
+    base = index_of(s, i)
+    if not is_line(s, i) and s.bounds[i, 0] <= x <= s.bounds[i, 2] and s.bounds[i, 1] <= y <= s.bounds[i, 3]:
         if locate(x, y, s.xy, s.rings, s0, s1, s.boxes, base, stack, found) != OUT:
             return True
     return is_near_edges(x, y, x, y, s, s0, s1, base, d, e, stack, found)
@@ -280,7 +296,9 @@ def is_region_near_point(x, y, s, i, d, e, stack, found):
 
 @kernel
 def holds_vertex(a, i, b, j, stack, found):
-    """Return True if region j of b holds a vertex of a ring of region i of a: of each ring, one is tried."""
+    """Return True if region j of b holds a vertex of a ring of shape i of a: of each ring, one is tried."""
+    if is_line(b, j):
+        return False
     b0 = np.int64(b.regions[j])
     b1 = np.int64(b.regions[j + 1])
     for r in range(a.regions[i], a.regions[i + 1]):
@@ -295,7 +313,7 @@ def holds_vertex(a, i, b, j, stack, found):
 
 @kernel
 def are_edges_near(a, i, b, j, d, e, stack, found):
-    """Return True if an edge of region i of a is at most d + e from an edge of region j of b."""
+    """Return True if an edge of region or line i of a is at most d + e from an edge of region or line j of b."""
     b0 = np.int64(b.regions[j])
     b1 = np.int64(b.regions[j + 1])
     for r in range(a.regions[i], a.regions[i + 1]):
@@ -309,14 +327,17 @@ def are_edges_near(a, i, b, j, d, e, stack, found):
                 b.bounds[j, 0], b.bounds[j, 1], b.bounds[j, 2], b.bounds[j, 3], d + e,
             ):  # fmt: skip
                 continue
-            if is_near_edges(px, py, qx, qy, b, b0, b1, b.chains[j], d, e, stack, found):
+            if is_near_edges(px, py, qx, qy, b, b0, b1, index_of(b, j), d, e, stack, found):
                 return True
     return False
 
 
 @kernel
 def are_regions_near(a, i, b, j, d, e, stack, found):
-    """Return True if region i of a and region j of b are at most d + e apart: they meet, or two edges are near."""
+    """Return True if regions or lines i of a and j of b are at most d + e apart.
+
+    Either one holds a vertex of the other, or two edges are near.
+    """
     if holds_vertex(a, i, b, j, stack, found) or holds_vertex(b, j, a, i, stack, found):
         return True
     # The edges of one are looked up in the other: the more edges that has, the more an index saves.
