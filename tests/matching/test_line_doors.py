@@ -83,8 +83,8 @@ def test_templates_take_columns_of_lines(word):
         assert set(table.match_keys({"area": of(message), "level": 1})) == expected
     with pytest.raises(ct.FilterError, match="relates regions"):
         table.subscribe_many(rows, "inside(area, $geometry)")
-    with pytest.raises(ct.FilterError, match="distances are between regions and points"):
-        table.subscribe_many(rows, "within_distance(area, $geometry, 5)")
+    with pytest.raises(ct.FilterError, match="distances in metres are between regions and points"):
+        table.subscribe_many(rows, "within_distance(area, $geometry, 5, 'm')")
 
 
 def test_messages_in_json_and_geojson_hold_lines(tmp_path):

@@ -18,6 +18,7 @@ from contrada.model.reach import reach_of, read_reach
 
 MASKS = (1, 3, 4, 6)  # S_WITHIN a circle, within, beyond, not S_WITHIN
 SHAPES = [ct.Point(0, 0), ct.Point(3, 4), ct.Region.box(0, 0, 2, 2), ct.Region.box(0.5, 0.5, 1, 1)]
+SHAPES += [ct.Line([(0, 0), (3, 4)]), ct.Line([(0.5, 0.5), (1, 1)]), ct.Line([(1, 0), (1, 2)], [(0, 1), (2, 1)])]
 
 
 def constraints() -> list[ct.Constraint]:
@@ -30,7 +31,7 @@ def constraints() -> list[ct.Constraint]:
 
 
 def messages() -> list[object]:
-    """Return points, boxes and circles around the shapes, near and far."""
+    """Return points, boxes, circles and lines around the shapes, near and far."""
     rng = np.random.default_rng(4)
     points = [ct.Point(*xy) for xy in rng.integers(-12, 16, (60, 2)).tolist()]
     boxes = [
@@ -39,7 +40,10 @@ def messages() -> list[object]:
     ]
     radii = rng.choice([0.0, 0.5, 1.0, 2.5, 5.0, 10.0], 120)
     circles = [ct.Circle(xy, r) for xy, r in zip(rng.integers(-12, 16, (120, 2)).tolist(), radii, strict=True)]
-    return [*points, *boxes, *circles, ct.Point(0, 0), ct.Point(3, 4), ct.Region.box(0.9, 0.9, 1.1, 1.1)]
+    starts, steps = rng.integers(-9, 12, (120, 1, 2)), rng.integers(-9, 10, (120, 3, 2))
+    walks = [walk for walk in (starts + steps).tolist() if walk[0] != walk[1]]
+    lines = [ct.Line(walk) for walk in walks]
+    return [*points, *boxes, *circles, *lines, ct.Point(0, 0), ct.Point(3, 4), ct.Region.box(0.9, 0.9, 1.1, 1.1)]
 
 
 def test_every_claim_of_covering_and_conflict_holds():
@@ -75,6 +79,19 @@ def test_text_json_pickles_and_frames_come_back(one):
     assert pickle.loads(pickle.dumps(one)) == one
     assert one.negated.negated == one
     assert hash(one.negated.negated) == hash(one)
+
+
+def test_lines_within_other_shapes_are_nearer():
+    within = ct.WithinDistance
+    box, part, whole = SHAPES[2], ct.Line([(0.5, 0.5), (1, 1)]), ct.Line([(0, 0), (2, 2)])
+    for first, second in ((box, part), (whole, part), (whole, ct.Point(1, 1)), (box, whole)):
+        assert covers(ct.Constraint("a", within(2), first), ct.Constraint("a", within(1.5), second))
+        assert not covers(ct.Constraint("a", within(1), first), ct.Constraint("a", within(1.5), second))
+    turned = ct.Line([(1, 1), (0.5, 0.5)])
+    assert covers(ct.Constraint("a", within(2), turned), ct.Constraint("a", within(2), part))
+    there = [ct.Line([(0, 0), (1, 1)], crs=crs) for crs in ("EPSG:25832", "EPSG:3035")]
+    assert not covers(*(ct.Constraint("a", within(d), one) for d, one in zip((2, 1), there, strict=True)))
+    assert not covers(ct.Constraint("a", within(2), part), ct.Constraint("a", within(2), box))
 
 
 def test_equality_and_columns():

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from contrada import kernels
 from contrada.codes import BEYOND_BIT, ENCLOSED_BIT, FAN
-from contrada.geometry import PointArray, RegionArray
 from contrada.geometry.arrays import frozen
-from contrada.geometry.circle import SpatialValue, SpatialValues
 from contrada.geometry.distance import message_arrays
+from contrada.geometry.line_relating import AnyValue, AnyValues, ShapeColumn
 from contrada.geometry.relate import ShapeArrays, shape_arrays
 from contrada.index.hugepages import settled
 from contrada.index.items import boxes_of
@@ -31,7 +30,7 @@ _FIRST = frozen(np.zeros(1, np.int64))
 
 
 class DistanceTree:
-    """Distance constraints on one attribute from regions, or from points; finds those that a message satisfies.
+    """Distance constraints on one attribute from regions, points or lines; finds those that a message satisfies.
 
     Constraint k asks that the message's outcome with value k of `column` and `distances[k]` is in `masks[k]`.
     """
@@ -40,7 +39,7 @@ class DistanceTree:
     layout: ClassVar[AddressLayout] = NEAR
 
     def __init__(
-        self, column: RegionArray | PointArray, masks: NDArray[np.uint8], distances: NDArray[np.float64],
+        self, column: ShapeColumn, masks: NDArray[np.uint8], distances: NDArray[np.float64],
         rows: NDArray[np.int32], is_ordered: bool = False,
     ) -> None:  # fmt: skip
         """Pack constraints; rows[k] is reported if constraint k holds. The order stays if `is_ordered`."""
@@ -83,7 +82,7 @@ class DistanceTree:
         """Bytes of all arrays but the coordinates."""
         return sum(array.nbytes for array in (*self.arrays().values(), *self._shapes[1:]))
 
-    def match(self, value: SpatialValue) -> NDArray[np.int64]:
+    def match(self, value: AnyValue) -> NDArray[np.int64]:
         """Return the rows of the constraints that a message's value satisfies, sorted."""
         try:
             scratch: NearScratch = self._local.scratch
@@ -97,9 +96,7 @@ class DistanceTree:
         answer.sort()
         return answer
 
-    def match_many(
-        self, column: SpatialValues, order: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def match_many(self, column: AnyValues, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Match rows `order` of a column; return the number of rows per message, and the rows message by message."""
         scratch = NearScratch(max(4 * len(self), 1 << 18), len(order))
         out, ends = scratch.out, scratch.ends
@@ -141,7 +138,7 @@ class DistanceTree:
             assert np.array_equal(listed, self.rows[has_bit]), "the rows of a list differ from those of its constraints"
             assert np.array_equal(before, np.append(0, np.cumsum(has_bit))[starts]), "the offsets of a list are wrong"
 
-    def values(self) -> RegionArray | PointArray:
+    def values(self) -> ShapeColumn:
         """Return the value of every constraint, for packing again together with others."""
         return self.column
 

@@ -312,13 +312,9 @@ def _tree_pairs(slot: Slot, tree: Tree, batch: Batch) -> Pairs:
 
 def _matched(tree: PackedTree | DistanceTree | LineTree, values: AnyValues, rows: Integers) -> tuple[Integers, Any]:
     """Match rows of a column with a tree; return the number of filters of each row, and the filters."""
-    if isinstance(tree, LineTree):
+    if not isinstance(tree, PackedTree):
         return tree.match_many(values, rows)
-    if not isinstance(values, LineArray):
-        return tree.match_many(values, rows)
-    if isinstance(tree, PackedTree):
-        return lines_matched(tree, values, rows)
-    return np.zeros(len(rows), np.int64), np.empty(0, np.int32)  # lines are at no distance
+    return lines_matched(tree, values, rows) if isinstance(values, LineArray) else tree.match_many(values, rows)
 
 
 def _custom_pairs(tree: CustomIndex, values: Mapping[int, Any], rows: Integers) -> Pairs:

@@ -53,7 +53,7 @@ def kinds_by_attribute(
     for attribute, form in slots:
         found[attribute].add(ANYTHING if form == PRESENT else "text" if form >= TEXT else KIND_NAMES[form])
     for attribute, kind in spatial:
-        is_spatial = kind in LINE_KINDS or shape_kind(kind) in ("region", "point")
+        is_spatial = kind in LINE_KINDS or shape_kind(kind) in ("region", "point", "line")
         found[attribute].add(SPATIAL if is_spatial else ANYTHING)
     for attribute in others:
         if attribute not in found:

@@ -45,12 +45,14 @@ class ConstraintExplained(NamedTuple):
 
     @property
     def distance(self) -> float | None:
-        """The rounded distance of the value from the region or point of a distance constraint; None for others."""
+        """The rounded distance of the value from the shape of a distance constraint; None for others."""
         constraint, value = self.constraint, self.value
-        if not isinstance(constraint.operator, DistanceOperator) or not isinstance(value, Region | Point | Circle):
+        if not isinstance(constraint.operator, DistanceOperator) or not isinstance(
+            value, Region | Point | Circle | Line
+        ):
             return None
         if constraint.operator.unit is not None:
-            return None if isinstance(value, Circle) else rough_metres(value, constraint.value)
+            return None if isinstance(value, Circle | Line) else rough_metres(value, constraint.value)
         return rough_distance(value, constraint.value)
 
     @property
@@ -219,9 +221,8 @@ def _kind_asked(constraint: Constraint) -> str:
     kind = asked_kind(constraint)
     if kind is None:
         operator = constraint.operator
-        if not isinstance(operator, DistanceOperator):
-            return "a region, point or line"
-        return "a region or point" if operator.unit is None else "a region or point of longitude and latitude"
+        in_metres = isinstance(operator, DistanceOperator) and operator.unit is not None
+        return "a region or point of longitude and latitude" if in_metres else "a region, point or line"
     return KIND_NAMES[kind] if kind == TEXT else f"a {KIND_NAMES[kind]}"
 
 

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from contrada.codes import BEYOND_BIT
 from contrada.errors import CrsError
-from contrada.geometry import Crs, PointArray, RegionArray
+from contrada.geometry import Crs
 from contrada.geometry.circle import CircleArray
 from contrada.geometry.crs import LONGITUDE_LATITUDE
 from contrada.geometry.line_column import LineArray
-from contrada.geometry.line_relating import AnyValues
+from contrada.geometry.line_relating import AnyValues, ShapeColumn
 from contrada.geometry.metres import boxes_grown_by_metres, check_degrees, metre_outcomes, strips_grown_by_metres
 from contrada.index.items import boxes_of
 from contrada.index.metres import MetricTree
@@ -19,7 +19,7 @@ from contrada.index.near import DistanceTree
 from contrada.matching.near_constraints import NearConstraints, NearResidual
 from contrada.matching.residual import share_of_boxes
 
-PLANE_KINDS = ("near region", "near point")  # of slots: what distance constraints compare with
+PLANE_KINDS = ("near region", "near point", "near line")  # of slots: what distance constraints compare with
 METRE_KINDS = ("metres region", "metres point")  # and those in metres
 NEAR_KINDS = (*PLANE_KINDS, *METRE_KINDS)
 DEGREES = Crs.of(LONGITUDE_LATITUDE)
@@ -69,7 +69,7 @@ class MetreResidual(NearResidual):
 
 
 def constraints_in(
-    unit: str | None, filters: NDArray[np.int32], masks: NDArray[np.uint8], column: RegionArray | PointArray,
+    unit: str | None, filters: NDArray[np.int32], masks: NDArray[np.uint8], column: ShapeColumn,
     distances: NDArray[np.float64],
 ) -> NearConstraints:  # fmt: skip
     """Return distance constraints in a unit: the units of the coordinates, or metres."""
@@ -83,12 +83,12 @@ def unit_of(part: NearConstraints | DistanceTree | NearResidual) -> str | None:
 
 
 def near_kind(unit: str | None, kind: str) -> str:
-    """Return the kind of a slot of distance constraints with regions or points."""
+    """Return the kind of a slot of distance constraints with regions, points or lines."""
     return f"{'near' if unit is None else 'metres'} {kind}"
 
 
 def shape_kind(kind: str) -> str:
-    """Return "region" or "point" for the kind of a slot that compares with regions or points; others stay.
+    """Return "region", "point" or "line" for the kind of a slot of regions, points or distances; others stay.
 
     >>> shape_kind("metres point"), shape_kind("near region"), shape_kind("period")
     ('point', 'region', 'period')

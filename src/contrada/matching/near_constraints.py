@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contrada.codes import BEYOND_BIT
-from contrada.geometry import LineArray, PointArray, RegionArray
 from contrada.geometry.arrays import frozen, offsets_of
 from contrada.geometry.distance import near_outcomes
-from contrada.geometry.line_relating import AnyValues
+from contrada.geometry.line_relating import AnyValues, ShapeColumn
 from contrada.index.hugepages import settled
 from contrada.index.items import boxes_of
 from contrada.index.near import DistanceTree, grown_boxes
@@ -25,7 +24,7 @@ class NearConstraints(NamedTuple):
 
     filters: NDArray[np.int32]
     masks: NDArray[np.uint8]
-    column: RegionArray | PointArray
+    column: ShapeColumn
     distances: NDArray[np.float64]
 
     def chosen(self, kept: NDArray[np.bool_]) -> NearConstraints:
@@ -88,8 +87,6 @@ class NearResidual(Residual):
         self, values: AnyValues, rows: NDArray[np.int64], entries: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return whether the value in each of `rows` satisfies the constraint at the position in `entries`."""
-        if isinstance(values, LineArray):  # at no distance
-            return np.zeros(len(entries), bool)
         masks = self.masks[entries]
         outcomes = near_outcomes(values, self.column, rows, entries, self.distances[entries], masks)
         return np.asarray(masks >> outcomes & 1 == 1)

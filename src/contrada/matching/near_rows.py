@@ -231,7 +231,7 @@ def _far_places(template: Predicate, read: Mapping[str, list[ValueRows]]) -> Ite
         if isinstance(operator, DistanceOperator) and operator.unit is not None and isinstance(value, Column):
             for part in read.get(value.name, ()):
                 if isinstance(part.column, LineArray):
-                    continue  # lines have no distances, which binding says
+                    continue  # lines have no distance in metres, which binding says
                 check_degrees(part.column.crs)
                 for row in part.rows[bad_places(part.column)].tolist():
                     yield value.name, row

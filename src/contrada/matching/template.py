@@ -158,14 +158,15 @@ def _bind_spatial(
             slot = constraint.attribute, "line" if kind == "line" else f"line {kind}"
             bound.append((slot, LineConstraints(numbers, masks, column)))
             continue
-        assert not isinstance(column, LineArray), "operators for lines are line relations"
         if isinstance(operator, DistanceOperator):
             distances = distances_of(operator, table)
             if operator.unit is not None:
+                assert not isinstance(column, LineArray), "lines have no distance in metres"
                 _check_in_metres(constraint, column)
             near = constraints_in(operator.unit, numbers, masks, column, distances)
             bound.append(((constraint.attribute, near_kind(operator.unit, kind)), near))
         else:
+            assert not isinstance(column, LineArray), "relations to lines are line relations"
             bound.append(((constraint.attribute, kind), Constraints(numbers, masks, column)))
     return bound
 

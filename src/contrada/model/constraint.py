@@ -34,6 +34,7 @@ from contrada.model.text import encode_text, parse_like
 from contrada.model.types import type_named, type_taking
 from contrada.model.values import NUMBER, scalar_of
 
+LINES_IN_METRES = "distances in metres are between regions and points; lines have none"
 SpatialOperator: TypeAlias = RelationSet | LineRelationSet | DistanceOperator
 
 
@@ -42,10 +43,10 @@ class Constraint(Immutable):
     """Test of one attribute of a message, immutable.
 
     The operator is a Relation or RelationSet, read "attribute RELATION value", or WithinDistance or BeyondDistance, and
-    the value a Region or Point. With a LineRelation or LineRelationSet, or OGC's words in RelationSet, it may be a Line
-    too. Or the operator is text: `=`, `!=`, `<`, `<=`, `>`, `>=`, `between`, `in`, `prefix`,
-    `suffix`, `contains`, `like`, their negations with `not`, `is null`, `is not null`. `casei` ignores the case of
-    text, `accenti` its accents.
+    the value a Region or Point. With a LineRelation or LineRelationSet, OGC's words in RelationSet, or a distance that
+    is not in metres, it may be a Line too. Or the operator is text: `=`, `!=`, `<`, `<=`, `>`, `>=`, `between`,
+    `in`, `prefix`, `suffix`, `contains`, `like`, their negations with `not`, `is null`, `is not null`. `casei` ignores
+    the case of text, `accenti` its accents.
 
     >>> str(Constraint("area", RelationSet.S_WITHIN, Region.box(0, 0, 1, 1)))
     'S_WITHIN(area, POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0)))'
@@ -103,6 +104,8 @@ class Constraint(Immutable):
             return "point" if isinstance(self.value, Point) else "region"
         if isinstance(self.operator, DistanceOperator):
             group = "near" if self.operator.unit is None else "metres"
+            if isinstance(self.value, Line):
+                return f"{group} line"
             return f"{group} point" if isinstance(self.value, Point) else f"{group} region"
         own = type_taking(self.operator, self.value)
         return None if own is None or self.casei or self.accenti else own.name
@@ -290,12 +293,14 @@ def operator_for(operator: SpatialOperator, kind: str) -> SpatialOperator:
         return operator
     if isinstance(operator, RelationSet):
         return _of_line(operator)
-    raise FilterError("distances are between regions and points; lines have none")
+    if operator.unit is not None:
+        raise FilterError(LINES_IN_METRES)
+    return operator
 
 
 def _checked_reach(operator: DistanceOperator, value: Any) -> DistanceOperator:
-    if isinstance(value, Line):
-        raise FilterError("distances are between regions and points; lines have none")
+    if isinstance(value, Line) and operator.unit is not None:
+        raise FilterError(LINES_IN_METRES)
     if operator.mask & WITHIN_MASK in (WHOLE, WITHIN_MASK ^ WHOLE) and not isinstance(value, Point):
         raise FilterError("only a circle, of a point and a distance, can hold the whole of a value")
     if operator.unit is not None and not isinstance(value, Column):

@@ -13,6 +13,7 @@ from contrada.geometry import Circle, Line, Point, Region, Relation, RelationSet
 from contrada.geometry.circle import CircleArray
 from contrada.geometry.crs import common_crs
 from contrada.geometry.distance import near_outcomes
+from contrada.geometry.line_column import LineArray
 from contrada.geometry.line_relating import line_relation
 from contrada.geometry.line_relation import LineRelation, LineRelationSet, line_mask_of
 from contrada.geometry.metres import metre_outcomes
@@ -88,23 +89,23 @@ def _of_words(asked: RelationSet, relation: LineRelation) -> bool | None:
 
 
 def outcome_of(constraint: Constraint, value: Any) -> int | None:
-    """Return whether a value is enclosed, reached or beyond, as a code; None if it is no region, point or circle.
+    """Return whether a value is enclosed, reached or beyond, as a code; None if it is not spatial.
 
-    Distances in metres are not known either of circles, and of values outside longitudes and latitudes.
+    Distances in metres are not known either of circles and lines, and of values outside longitudes and latitudes.
 
     >>> from contrada.model import WithinDistance
     >>> outcome_of(Constraint("at", WithinDistance(2), Point(0, 0)), Region.box(0, 0, 1, 1))
     0
     """
     operator = constraint.operator
-    if not isinstance(operator, DistanceOperator) or not isinstance(value, Region | Point | Circle):
+    if not isinstance(operator, DistanceOperator) or not isinstance(value, Region | Point | Circle | Line):
         return None
     asked = np.array([ENCLOSED_BIT if isinstance(constraint.value, Point) else WITHIN_MASK], np.uint8)
     first, second = value._column, constraint.value._column
     common_crs(first.crs, second.crs)
     distances = np.array([operator.number])
     if operator.unit is not None:
-        if isinstance(first, CircleArray):
+        if isinstance(first, CircleArray | LineArray):
             return None
         found = int(metre_outcomes(first, second, ALL_ROWS, np.zeros(1, np.int64), distances)[0])
         return None if found == ELSEWHERE else found

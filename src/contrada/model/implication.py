@@ -9,24 +9,25 @@ not satisfy. True is always right; False may mean "not known", but only in these
 - numbers, times, booleans, and text compared as a whole or by prefix: complete, except that numbers of more than 103
   bits are only known to equal themselves, and that times have nanosecond resolution is not used;
 - suffixes, contains and LIKE: see `text_covers`; text of different foldings only if one names its values;
-- distances: one geometry; a region within another; circles, by their centres and radii; not against relations, nor
-  in metres against the units of coordinates;
+- distances: one geometry; a region or line within another shape; circles, by their centres and radii; not against
+  relations, nor in metres against the units of coordinates;
 - registered types: equal constraints only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sized
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from contrada.codes import BEYOND_REACH, ENCLOSED, ENCLOSED_BIT, PATTERN, TEXT, WITHIN_MASK
 from contrada.errors import CrsError
-from contrada.geometry import Point, Region, Relation, RelationSet, relate
+from contrada.geometry import Line, Point, Region, Relation, RelationSet, relate
 from contrada.geometry.composition import conflicting_by_kinds, covering_by_kinds
 from contrada.geometry.crs import common_crs
 from contrada.geometry.distance import near_outcomes
+from contrada.geometry.line_relating import line_relation
 from contrada.geometry.line_relation import LineRelationSet
 from contrada.geometry.metres import within_metres
 from contrada.geometry.relate import ALL_ROWS
@@ -38,6 +39,7 @@ from contrada.model.reach import WHOLE, DistanceOperator
 from contrada.model.text import ANY_ONE, ANY_RUN, Token, fold, like_of, tokens_match, tokens_of
 
 T = TypeVar("T")
+Shape: TypeAlias = Region | Point | Line
 ROOM_METRES = 0.01  # more than the error of several distances in metres
 MAX_COMPARED_PAIRS = 4096  # pairs of constraints of two filters that are compared; beyond, only equal constraints count
 
@@ -161,9 +163,17 @@ def reach_covers(first: Constraint, second: Constraint) -> bool:
             return _metres_cover(first, second)
         if isinstance(first.value, Point):  # it encloses what is near the other's value
             return bool(_outcome(second.value, other.number, first.value, one.number, ENCLOSED_BIT) == ENCLOSED)
-        return one.number >= other.number and relate(second.value, first.value) in RelationSet.S_WITHIN
+        return one.number >= other.number and _is_within(second.value, first.value)
     except CrsError:
         return False
+
+
+def _is_within(value: Shape, other: Shape) -> bool:
+    """Return True if a value surely lies within another one."""
+    if isinstance(value, Line) or isinstance(other, Line):
+        common_crs(value.crs, other.crs)
+        return line_relation(value, other) in LineRelationSet.S_WITHIN
+    return relate(value, other) in RelationSet.S_WITHIN
 
 
 def _metres_cover(first: Constraint, second: Constraint) -> bool:
@@ -204,7 +214,7 @@ def _reaches_conflict(first: Constraint, second: Constraint) -> bool:
     return found == BEYOND_REACH
 
 
-def _outcome(value: Region | Point, radius: float, other: Region | Point, distance: float, asked: int) -> int:
+def _outcome(value: Shape, radius: float, other: Shape, distance: float, asked: int) -> int:
     """Return the outcome of a value grown by a radius and a distance from another value."""
     common_crs(value.crs, other.crs)
     limits = np.array([distance]), np.array([asked], np.uint8), np.array([radius])

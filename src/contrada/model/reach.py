@@ -1,4 +1,4 @@
-"""Operators on distances: whether a value lies within a distance of a region or point, or beyond it."""
+"""Operators on distances: whether a value lies within a distance of a region, point or line, or beyond it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CIRCLE_DISTANCE = "a circle has a distance already: write S_INTERSECTS, or the d
 
 
 class DistanceOperator(Immutable):
-    """Set of outcomes of a value and a distance from a region or point, as a mask of the bits in codes.py.
+    """Set of outcomes of a value and a distance from a region, point or line, as a mask of the bits in codes.py.
 
     `WithinDistance` and `BeyondDistance` are the two that users write. Distances are finite and at least 0, in the
     units of the coordinates or, with the unit "m", in metres on longitude and latitude.
@@ -50,7 +50,7 @@ class DistanceOperator(Immutable):
 
     @property
     def is_within(self) -> bool:
-        """Whether only values near the region or point satisfy the operator."""
+        """Whether only values near the region, point or line satisfy the operator."""
         return not self.mask & BEYOND_BIT
 
     def __invert__(self) -> DistanceOperator:
@@ -75,7 +75,7 @@ class DistanceOperator(Immutable):
 
 @checks_methods("__init__")
 class WithinDistance(DistanceOperator):
-    """Operator: the value has a point at most `distance` away from the constraint's region or point; exact.
+    """Operator: the value has a point at most `distance` away from the constraint's region, point or line; exact.
 
     With the unit "m", the distance is in metres, and coordinates are longitude and latitude.
 
@@ -96,7 +96,7 @@ class WithinDistance(DistanceOperator):
 
 @checks_methods("__init__")
 class BeyondDistance(DistanceOperator):
-    """Operator: every point of the value is more than `distance` away from the constraint's region or point; exact.
+    """Operator: the value has no point at most `distance` away from the constraint's region, point or line; exact.
 
     With the unit "m", the distance is in metres, and coordinates are longitude and latitude.
 

@@ -70,7 +70,7 @@ class ValueType:
 
 _TYPES: dict[str, ValueType] = {}
 BUILT_IN_TYPES = (
-    "region", "point", "near region", "near point", "metres region", "metres point", "line", "line region",
+    "region", "point", "near region", "near point", "near line", "metres region", "metres point", "line", "line region",
     "line point", "number", "timestamp", "boolean", "text",
 )  # fmt: skip
 

@@ -91,7 +91,7 @@ def holds(constraint: Any, message: Message) -> bool | None:
     if isinstance(asked, RelationSet):
         return relate(value, constraint.value) in asked if isinstance(value, (Region, Point)) else None
     if isinstance(asked, DistanceOperator):
-        return _reach_holds(asked, constraint.value, value) if isinstance(value, (Region, Point)) else None
+        return _reach_holds(asked, constraint.value, value) if isinstance(value, (Region, Point, Line)) else None
     if asked == "!=":
         return _negated(_scalar_holds(constraint, "=", value))
     if asked.startswith("not "):
@@ -114,7 +114,10 @@ def _circle_holds(asked: RelationSet | DistanceOperator, given: Any, circle: Cir
     shape = given.to_shapely()
     if isinstance(asked, RelationSet):
         return relation_of_circle(circle, shape) in asked
-    is_near = is_circle_within_distance(circle, shape, asked.number)
+    if isinstance(given, Line):
+        is_near = is_within(square_of_distance(circle.center.to_shapely(), shape), asked.number, circle.radius)
+    else:
+        is_near = is_circle_within_distance(circle, shape, asked.number)
     is_whole = isinstance(given, Point) and is_circle_within_circle(circle, given.x, given.y, asked.number)
     return bool(asked.mask >> (0 if is_whole else 1 if is_near else 2) & 1)
 

@@ -172,10 +172,9 @@ class Growing:
         offsets = frozen(self._offsets[: self._spanned + 1])
         if self._is_of_lines:
             return LineResidual(LineConstraints(filters, masks, self._shapes()), offsets)
-        column = self._items()[0]
         if self._distances.count:
-            return constraints_in(self._unit, filters, masks, column, self._distances.view()).residual(offsets)
-        return Residual(Constraints(filters, masks, column), offsets)
+            return constraints_in(self._unit, filters, masks, self._shapes(), self._distances.view()).residual(offsets)
+        return Residual(Constraints(filters, masks, self._items()[0]), offsets)
 
     def tree(self) -> PackedTree | DistanceTree | LineTree:
         """Return a view that matches messages, by a scan or nearly so."""
@@ -185,7 +184,7 @@ class Growing:
         if self._distances.count:
             parts = self._masks.view(), self._distances.view(), self._filters.view()
             kind = DistanceTree if self._unit is None else MetricTree
-            return kind(self._items()[0], *parts, is_ordered=True)
+            return kind(self._shapes(), *parts, is_ordered=True)
         if len(self._numbers) <= n:
             self._numbers = frozen(np.arange(2 * n + 1, dtype=np.int32))
         rest = frozen(self._masks.view()), frozen(self._filters.view())

@@ -165,10 +165,8 @@ def value_at(objects: Mapping[Slot, Any], slot: Slot) -> Any:
 
 
 def line_reached(tree: Tree, value: Line) -> NDArray[np.int64]:
-    """Return the filters that a line reaches through a tree; it is at no distance."""
-    if isinstance(tree, PackedTree):
-        return line_matched(tree, value)
-    return NO_PLACES if isinstance(tree, DistanceTree) else tree.match(value)
+    """Return the filters that a line reaches through a tree."""
+    return line_matched(tree, value) if isinstance(tree, PackedTree) else tree.match(value)
 
 
 def merged(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
