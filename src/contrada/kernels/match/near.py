@@ -3,6 +3,8 @@
 A node whose box, grown by the largest distance below it, does not meet the message's box decides `beyond` for all
 below; a node all of whose items are within the least distance, wherever in the boxes they and the message lie, decides
 `enclosed` (all of the message within reach of all of the item). Both are answered by copying a run of a list.
+Points of a batch that lie close together descend together where they ask for points: the items near any of them are
+gathered once, and compared with each.
 """
 
 from typing import Any, NamedTuple
@@ -27,6 +29,9 @@ from contrada.kernels.relate.distance import (
 from contrada.kernels.runtime.gil_gate import enter, leave
 from contrada.kernels.runtime.pointers import reader
 
+MAX_GROUP = 16  # messages that descend together
+MAX_GATHERED = 4096  # items near a group; with more, lists answer more of them at once
+SAMPLED_NODES = 64  # of which the usual extent is taken
 GX0, GY0, GX1, GY1, X0, Y0, X1, Y1, LEAST = range(9)  # columns of nodes: the grown box, the box, the least distance
 
 
@@ -136,6 +141,141 @@ def visit_near_points(tree, items, x, y, radius, first, last, out, count):
     return count
 
 
+@kernel
+def match_one(
+    tree, items, message, i, radius, box, far, levels, starts, stack, chains, found, are_all_points, out, count
+):  # fmt: skip
+    """List the rows of the constraints that message i satisfies."""
+    size = np.int64(len(tree.rows))
+    stack[0, 0] = levels + 1
+    stack[0, 1] = 0
+    depth = np.int64(1)
+    while depth > 0:
+        depth -= 1
+        level = stack[depth, 0] - 1
+        first = stack[depth, 1] << FAN_SHIFT
+        if level > 0:
+            last = min(first + FAN, starts[level + 1] - starts[level])
+            depth, count = visit_near_nodes(
+                tree, box, far, radius, level, starts, first, last, stack, depth, out, count
+            )  # fmt: skip
+            continue
+        last = min(first + FAN, size)
+        if are_all_points:
+            count = visit_near_points(tree, items, box[0], box[1], radius, first, last, out, count)
+        else:
+            count = visit_near_items(tree, items, message, i, radius, far, first, last, chains, found, out, count)
+    return count
+
+
+@kernel
+def is_beyond_asked(tree, levels, starts):
+    """Return True if a constraint asks for values beyond its distance."""
+    asked = np.int64(0)
+    for node in range(starts[levels], starts[levels + 1]):
+        asked |= tree.node_masks[node]
+    return asked & BEYOND_BIT != 0
+
+
+@kernel
+def usual_extent(tree, starts):
+    """Return the mean width and height, added, of nodes above items: of some of them."""
+    count = starts[2] - starts[1]
+    step = max(np.int64(1), count // SAMPLED_NODES)
+    total = 0.0
+    taken = 0
+    g = tree.nodes
+    for node in range(0, count, step):
+        total += (g[node, GX1] - g[node, GX0]) + (g[node, GY1] - g[node, GY0])
+        taken += 1
+    return total / taken
+
+
+@kernel
+def group_of(m_xy, order, turn, extent):
+    """Return the end of a run of messages order[turn:], and its box, whose sides add up to at most `extent`."""
+    x0 = x1 = m_xy[order[turn], 0]
+    y0 = y1 = m_xy[order[turn], 1]
+    stop = turn + 1
+    last = min(turn + MAX_GROUP, len(order))
+    while stop < last:
+        x = m_xy[order[stop], 0]
+        y = m_xy[order[stop], 1]
+        if max(x1, x) - min(x0, x) + (max(y1, y) - min(y0, y)) > extent:
+            break
+        x0, y0, x1, y1 = min(x0, x), min(y0, y), max(x1, x), max(y1, y)
+        stop += 1
+    return stop, (x0, y0, x1, y1)
+
+
+@kernel
+def gather_near_points(tree, items, box, levels, starts, stack, near, places):
+    """Gather the points whose grown boxes meet a box; return their number, or MAX_GATHERED + 1 if they are more.
+
+    `near` gets their coordinates, and the squares below which a point surely is near and above which it surely is not.
+    """
+    size = np.int64(len(tree.rows))
+    stack[0, 0] = levels + 1
+    stack[0, 1] = 0
+    depth = 1
+    count = np.int64(0)
+    while depth > 0:
+        depth -= 1
+        level = stack[depth, 0] - 1
+        first = stack[depth, 1] << FAN_SHIFT
+        if level > 0:
+            g = tree.nodes
+            last = min(first + FAN, starts[level + 1] - starts[level])
+            for c in range(first, last):
+                node = starts[level] + c
+                in_x = (box[2] >= g[node, GX0]) & (box[0] <= g[node, GX1])
+                stack[depth, 0] = level
+                stack[depth, 1] = c
+                depth += in_x & (box[3] >= g[node, GY0]) & (box[1] <= g[node, GY1])
+            continue
+        if count > MAX_GATHERED - FAN:
+            return np.int64(MAX_GATHERED + 1)
+        for k in range(first, min(first + FAN, size)):
+            g = tree.grown
+            in_x = (box[2] >= g[k, 0]) & (box[0] <= g[k, 2])
+            if not (in_x & (box[3] >= g[k, 1]) & (box[1] <= g[k, 3])) or tree.masks[k] & ENCLOSED_BIT == 0:
+                continue  # where a point is near, it is enclosed
+            asked = tree.distances[k] * tree.distances[k]
+            is_quick = (asked > LEAST_SQUARE) & (asked < LARGEST_SQUARE)
+            near[0, count] = items.xy[k, 0]
+            near[1, count] = items.xy[k, 1]
+            near[2, count] = asked - SQUARE_BOUND * asked if is_quick else -1.0
+            near[3, count] = asked + SQUARE_BOUND * asked if is_quick else np.inf
+            places[count] = k
+            count += 1
+    return count
+
+
+@kernel
+def match_group(tree, m_xy, order, turn, stop, near, places, gathered, out, ends, count):
+    """List the rows of the gathered points that each of messages order[turn:stop] is near.
+
+    Returns the first message for which there was no room, or `stop`, and the number of rows.
+    """
+    while turn < stop and len(out) - count > gathered:
+        x = m_xy[order[turn], 0]
+        y = m_xy[order[turn], 1]
+        for k in range(gathered):
+            ux = x - near[0, k]
+            uy = y - near[1, k]
+            square = ux * ux + uy * uy
+            if square > near[3, k]:
+                continue
+            place = places[k]
+            if square >= near[2, k] and not is_point_near(x, y, near[0, k], near[1, k], tree.distances[place], 0.0):
+                continue
+            out[count] = tree.rows[place]
+            count += 1
+        ends[turn] = count
+        turn += 1
+    return turn, count
+
+
 @entry("f8[2] i8[1] i4[1] f8[2] f8[2]! i8[1] f8[1] i8[1] i8[1] i8 i8[1]", checked=False)
 def match_near(m_xy, m_rings, m_regions, m_bounds, m_boxes, m_chains, radii, table, order, start, scratch):
     """Write the rows of the distance constraints that messages order[start:] satisfy, one message after another.
@@ -156,12 +296,27 @@ def match_near(m_xy, m_rings, m_regions, m_bounds, m_boxes, m_chains, radii, tab
     found = np.empty((0 if are_all_points else FOUND_ROWS, 2), np.int64)
     size = np.int64(len(tree.rows))
     levels = fill_starts(size, starts)
-    none = np.int64(0)
-    count = none
-    for turn in range(start, len(order)):
+    are_grouped = are_all_points and len(radii) == 0 and levels > 0 and len(order) - start > 1
+    are_grouped = are_grouped and not is_beyond_asked(tree, levels, starts)
+    near = np.empty((4, MAX_GATHERED + 1 if are_grouped else 0))
+    places = np.empty(near.shape[1], np.int64)
+    extent = usual_extent(tree, starts) if are_grouped else 0.0
+    alone = start  # messages before this one are matched one by one
+    count = np.int64(0)
+    turn = start
+    while turn < len(order):
         if len(out) - count <= size:
-            leave(gate)
-            return turn
+            break
+        if are_grouped and turn >= alone:
+            alone, box = group_of(m_xy, order, turn, extent)
+            if alone > turn + 1:
+                gathered = gather_near_points(tree, items, box, levels, starts, stack, near, places)
+                if gathered <= MAX_GATHERED:
+                    turn, count = match_group(
+                        tree, m_xy, order, turn, alone, near, places, gathered, out, ends, count
+                    )  # fmt: skip
+                    alone = turn
+                    continue
         i = order[turn]
         radius = radii[i] if len(radii) > 0 else 0.0
         if are_points:
@@ -169,34 +324,10 @@ def match_near(m_xy, m_rings, m_regions, m_bounds, m_boxes, m_chains, radii, tab
         else:
             box = (m_bounds[i, 0], m_bounds[i, 1], m_bounds[i, 2], m_bounds[i, 3])
         far = box if radius == 0.0 else grown_box(box, radius)
-        if levels == 0:
-            if are_all_points:
-                count = visit_near_points(tree, items, box[0], box[1], radius, none, size, out, count)
-            else:
-                count = visit_near_items(
-                    tree, items, message, i, radius, far, none, size, chains, found, out, count
-                )  # fmt: skip
-            ends[turn] = count
-            continue
-        top = starts[levels + 1] - starts[levels]
-        depth, count = visit_near_nodes(tree, box, far, radius, levels, starts, none, top, stack, none, out, count)
-        while depth > 0:
-            depth -= 1
-            level = stack[depth, 0] - 1
-            first = stack[depth, 1] << FAN_SHIFT
-            if level > 0:
-                last = min(first + FAN, starts[level + 1] - starts[level])
-                depth, count = visit_near_nodes(
-                    tree, box, far, radius, level, starts, first, last, stack, depth, out, count
-                )  # fmt: skip
-            elif are_all_points:
-                last = min(first + FAN, size)
-                count = visit_near_points(tree, items, box[0], box[1], radius, first, last, out, count)
-            else:
-                last = min(first + FAN, size)
-                count = visit_near_items(
-                    tree, items, message, i, radius, far, first, last, chains, found, out, count
-                )  # fmt: skip
+        count = match_one(
+            tree, items, message, i, radius, box, far, levels, starts, stack, chains, found, are_all_points, out, count
+        )  # fmt: skip
         ends[turn] = count
+        turn += 1
     leave(gate)
-    return len(order)
+    return turn
