@@ -79,14 +79,76 @@ def test_messages_match_an_artifact_as_a_table_does(sql, place):
         ("ct_relates(a, a, 'meets|near')", "ct_relates: unknown relation 'near'"),
         ("ct_relate(st_geomfromwkb(a, 4326), st_geomfromwkb(a, 3857))", "EPSG:4326 and EPSG:3857"),
         ("ct_relate(a, 'POINT(1 2)')", "ct_relate: second argument is string; need BINARY with WKB, or GEOMETRY"),
+        ("ct_relate(line, a)", "ct_relate: first argument: a line; the eight relations are between regions and points"),
+        ("ct_relates(a, line, 'S_WITHIN|meets')", "ct_relates: 'meets' is between regions and points, and a value is"),
+        ("ct_within_distance(a, line, -1)", "ct_within_distance: distance in row 0: need a finite number"),
+        ("ct_within_distance(bad, line, 1)", "ct_within_distance: first argument: self-intersection"),
+        ("ct_within_metres(a, line, 1)", "ct_within_metres: distances in metres take no lines"),
+        ("ct_within_metres(a, far, 1)", "ct_within_metres: .*longitude"),
         ("ct_match('/nowhere', struct(*))", "ct_match: /nowhere is not an artifact"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_answered_is_a_clear_error(sql, call, reason):
-    rows = sql.createDataFrame([(bytearray(WKB[0]), bytearray(BOW_TIE))], "a binary, bad binary")
+    given = WKB[0], BOW_TIE, ct.Line([(0, 0), (4, 4)]).to_wkb(), ct.Point(0, 91).to_wkb()
+    rows = sql.createDataFrame([tuple(map(bytearray, given))], "a binary, bad binary, line binary, far binary")
     assert rows.selectExpr("CAST(NULL AS BINARY) AS n", "*").selectExpr("1").count() == 1
     with pytest.raises(PySparkException, match=reason.replace("(", r"\(")):
         rows.selectExpr(call).collect()
+
+
+LINES = [
+    shapely.LineString([(0, 0), (4, 4)]), shapely.LineString([(4, 0), (4, 8)]), shapely.LineString([(1, 1), (2, 2)]),
+    shapely.MultiLineString([[(0, 9), (9, 9)], [(5, 5), (6, 6)]]),
+]  # fmt: skip
+OGC = {
+    "S_INTERSECTS": shapely.intersects, "S_CROSSES": shapely.crosses, "S_TOUCHES": shapely.touches,
+    "S_WITHIN": shapely.covered_by, "S_CONTAINS": shapely.covers, "S_DISJOINT": shapely.disjoint,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shapes_and_lines(sql):
+    """Rows of all pairs of shapes and lines, on Spark and as Shapely's."""
+    every = [*SHAPES, *LINES]
+    rows = [(k, m, *(bytearray(shapely.to_wkb(shape)) for shape in (a, b)))
+            for k, a in enumerate(every) for m, b in enumerate(every)]  # fmt: skip
+    return sql.createDataFrame(rows, "k int, m int, a binary, b binary").repartition(2), every
+
+
+def test_words_for_lines_are_those_of_ogc(shapes_and_lines):
+    frame, every = shapes_and_lines
+    frame = frame.where("NOT (k < 9 AND m < 9)")
+    for row in frame.selectExpr("k", "m", *(f"ct_relates(a, b, '{word}') AS {word}" for word in OGC)).collect():
+        a, b = every[row.k], every[row.m]
+        for word, right in OGC.items():
+            if word in ("S_WITHIN", "S_CONTAINS"):  # where only boundaries meet, nothing is within
+                right = {"S_WITHIN": shapely.within, "S_CONTAINS": shapely.contains}[word]
+            assert row[word] == bool(right(a, b)), (a, b, word)
+    assert frame.where("ct_relates(a, b, 's_crosses|S_TOUCHES')").count() > 20
+    assert frame.where("ct_valid(a)").count() == frame.count()
+
+
+def test_distances_of_all_shapes(shapes_and_lines):
+    frame, every = shapes_and_lines
+    found = frame.selectExpr(
+        "k", "m", "ct_within_distance(a, b, 1) AS one", "ct_within_distance(a, b, 0.5 * m) AS some",
+        "ct_within_distance(a, b, IF(m = 3, NULL, 0.0)) AS zero",
+    )  # fmt: skip
+    for row in found.collect():
+        a, b = every[row.k], every[row.m]
+        far = shapely.distance(a, b)
+        assert (row.one, row.some) == (far <= 1, far <= 0.5 * row.m), (a, b)
+        assert row.zero == (None if row.m == 3 else bool(shapely.intersects(a, b)))
+    assert {row.one for row in found.collect()} == {True, False}
+
+
+def test_metres_between_regions_and_points(sql):
+    far = [ct.Point(179.999, 0), ct.Region.box(-180, 0, -179.999, 1)]
+    rows = [(bytearray(a.to_wkb()), bytearray(b.to_wkb()), metres) for a in far for b in far for metres in (100, 112)]
+    frame = sql.createDataFrame(rows, "a binary, b binary, metres int")
+    found = frame.selectExpr("ct_within_metres(a, b, metres) AS near").collect()
+    expected = [bool(ct.within_distance(a, b, metres, "m")) for a in far for b in far for metres in (100, 112)]
+    assert [row.near for row in found] == expected == [True, True, False, True, False, True, True, True]
 
 
 def test_invalid_values_are_told_and_harm_no_null():

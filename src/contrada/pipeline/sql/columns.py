@@ -13,10 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from contrada.errors import ContradaError, CrsError, FilterError, FormatError
+from contrada.codes import BEYOND_REACH, WITHIN_MASK
+from contrada.errors import ArgumentError, ContradaError, CrsError, FilterError, FormatError
 from contrada.geometry import LineArray, Relation, RelationSet
 from contrada.geometry.arrow.mixed import ValueRows, is_binary, is_null, parts_by_crs
 from contrada.geometry.crs import Crs, common_crs, srid_of
+from contrada.geometry.distance import checked_distances, near_outcomes
+from contrada.geometry.line_relating import ShapeColumn, line_relations
+from contrada.geometry.line_relation import LineRelationSet, line_relations_of
+from contrada.geometry.metres import check_degrees, check_places, metre_outcomes
 from contrada.geometry.relate import relate_rows
 from contrada.pipeline.answers import Slices
 from contrada.pipeline.artifact_cache import opened
@@ -31,7 +36,9 @@ WORDS = {
         for name in ("S_DISJOINT", "S_TOUCHES", "S_OVERLAPS", "S_EQUALS", "S_WITHIN", "S_CONTAINS", "S_INTERSECTS")
     },
 }
+CROSSES = "s_crosses"  # the word that lines have and regions lack
 NO_ROW = -1
+OF_LINES = "a line; the eight relations are between regions and points, ct_relates takes words such as S_CROSSES"
 
 
 class Values(NamedTuple):
@@ -58,11 +65,6 @@ def values_of(column: Any, function: str, argument: str) -> Values:
     for bad in mixed.rejected:
         if not is_null(bad):
             faults |= dict.fromkeys(range(count) if is_constant else [bad.row], bad.reason)
-    for one in mixed.parts:
-        if isinstance(one.column, LineArray):
-            lines = np.arange(count) if is_constant else one.rows
-            faults |= dict.fromkeys(lines.tolist(), "a line; this function takes regions and points")
-            part[lines] = NO_ROW
     return Values(mixed.parts, part, place, nulls, faults)
 
 
@@ -134,31 +136,48 @@ def is_spark_geometry(kind: Any) -> bool:
     return pa.types.is_struct(kind) and {field.name for field in kind} == GEOMETRY_FIELDS
 
 
-def relation_codes(a: Any, b: Any, function: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Return the codes of relations of two columns, and where one of them is null.
+class ShapePairs(NamedTuple):
+    """Rows of two geometry columns whose values are of one kind and CRS each, and the places of these in parts."""
+
+    rows: NDArray[np.int64]
+    a: ShapeColumn
+    b: ShapeColumn
+    a_rows: NDArray[np.int64]
+    b_rows: NDArray[np.int64]
+
+    @property
+    def has_line(self) -> bool:
+        """Whether one of the values of each pair is a line."""
+        return isinstance(self.a, LineArray) or isinstance(self.b, LineArray)
+
+
+def paired(a: Any, b: Any, function: str, third: Any = None) -> tuple[list[ShapePairs], NDArray[np.bool_]]:
+    """Return the pairs of two columns by kinds, and where a value of a row is null, or that of a third column.
 
     An invalid value is a FormatError that names the argument and the fault; so are two different CRS.
     """
     first, second = values_of(a, function, "first argument"), values_of(b, function, "second argument")
     missing = first.is_null | second.is_null
+    if third is not None:
+        missing |= np.asarray(third.is_null())
     for values, argument in ((first, "first"), (second, "second")):
         bad = next((row for row in sorted(values.faults) if not missing[row]), None)
         if bad is not None:
             raise FormatError(
                 f"{function}: {argument} argument: {values.faults[bad]}; ct_valid tells which values are valid"
             )
-    codes = np.zeros(len(missing), np.uint8)
-    pairs = np.where(missing, NO_ROW, first.part * (len(second.parts) or 1) + second.part)
-    for pair in np.unique(pairs[pairs != NO_ROW]).tolist():
-        k, m = divmod(pair, len(second.parts))
+    kinds = np.where(missing, NO_ROW, first.part * (len(second.parts) or 1) + second.part)
+    found = []
+    for kind in np.unique(kinds[kinds != NO_ROW]).tolist():
+        k, m = divmod(kind, len(second.parts))
         one, other = first.parts[k].column, second.parts[m].column
         try:
             common_crs(one.crs, other.crs)
         except CrsError as error:
             raise CrsError(f"{function}: {error}") from error
-        rows = np.flatnonzero(pairs == pair)
-        codes[rows] = relate_rows(one, other, first.place[rows], second.place[rows])
-    return codes, missing
+        rows = np.flatnonzero(kinds == kind)
+        found.append(ShapePairs(rows, one, other, first.place[rows], second.place[rows]))
+    return found, missing
 
 
 def relations(a: Any, b: Any) -> Any:
@@ -169,37 +188,125 @@ def relations(a: Any, b: Any) -> Any:
     >>> relations(pa.array([box(0, 0, 4, 4), None]), pa.array([box(4, 0, 8, 4)] * 2, pa.binary())).to_pylist()
     ['meets', None]
     """
-    codes, missing = relation_codes(a, b, "ct_relate")
-    return pa.array(NAMES).take(pa.array(codes.astype(np.int8), mask=missing))
+    pairs, missing = paired(a, b, "ct_relate")
+    codes = np.zeros(len(missing), np.int8)
+    for one in pairs:
+        codes[one.rows] = _relation_codes(one, "ct_relate")
+    return pa.array(NAMES).take(pa.array(codes, mask=missing))
+
+
+def _relation_codes(pairs: ShapePairs, function: str) -> NDArray[np.uint8]:
+    """Return the codes of the eight relations; a line is a FormatError."""
+    a, b = pairs.a, pairs.b
+    if isinstance(a, LineArray) or isinstance(b, LineArray):
+        argument = "first" if isinstance(a, LineArray) else "second"
+        raise FormatError(f"{function}: {argument} argument: {OF_LINES}")
+    return relate_rows(a, b, pairs.a_rows, pairs.b_rows)
 
 
 def are_related(a: Any, b: Any, words: Any) -> Any:
-    """Return whether one of the relations holds that `words` name, such as 'meets|overlaps' or 'S_INTERSECTS'."""
-    codes, missing = relation_codes(a, b, "ct_relates")
+    """Return whether one of the relations holds that `words` name, such as 'meets|overlaps' or 'S_INTERSECTS'.
+
+    Where a line takes part, words are those of OGC, and S_CROSSES is one of them.
+
+    >>> import contrada as ct, pyarrow as pa
+    >>> line, box = ct.Line([(0, 0), (4, 4)]).to_wkb(), ct.Region.box(2, 0, 6, 8).to_wkb()
+    >>> words = pa.array(["S_CROSSES", "s_within|s_touches"])
+    >>> are_related(pa.array([line] * 2), pa.array([box] * 2), words).to_pylist()
+    [True, False]
+    """
+    pairs, missing = paired(a, b, "ct_relates", words)
     coded = words.dictionary_encode()
-    masks = np.array([relation_words(word).mask for word in coded.dictionary.to_pylist()] or [0])
-    found = masks[np.asarray(coded.indices.fill_null(0))] >> codes & 1 == 1
-    return pa.array(found, mask=missing | np.asarray(words.is_null()))
+    asked = [relation_words(word) for word in coded.dictionary.to_pylist()]
+    word_of = np.asarray(coded.indices.fill_null(0))
+    found = np.zeros(len(missing), bool)
+    for one in pairs:
+        used = word_of[one.rows]
+        if not one.has_line:
+            masks = np.array([own.regions.mask for own in asked], np.uint8)[used]
+            found[one.rows] = masks >> _relation_codes(one, "ct_relates") & 1 == 1
+            continue
+        for number in np.unique(used).tolist():
+            if (word := asked[number].of_regions) is not None:
+                raise FilterError(f"ct_relates: {word!r} is between regions and points, and a value is a line")
+        masks = np.array([own.lines.mask for own in asked], np.uint8)[used]
+        found[one.rows] = masks >> line_relations(one.a, one.b, one.a_rows, one.b_rows, masks) & 1 == 1
+    return pa.array(found, mask=missing)
+
+
+def are_near(a: Any, b: Any, distances: Any, function: str, unit: str | None) -> Any:
+    """Return whether two columns are within distances of each other; null where one of the three is null.
+
+    With the unit "m", distances are in metres on longitude and latitude, and lines have none.
+
+    >>> import contrada as ct, pyarrow as pa
+    >>> line, point = ct.Line([(0, 0), (8, 0)]).to_wkb(), ct.Point(3, 2).to_wkb()
+    >>> are_near(pa.array([line] * 2), pa.array([point] * 2), pa.array([2, 1.9]), "f", None).to_pylist()
+    [True, False]
+    """
+    pairs, missing = paired(a, b, function, distances)
+    try:
+        most = checked_distances(np.asarray(distances.cast(pa.float64()).fill_null(0.0)))
+        found = np.zeros(len(missing), bool)
+        for one in pairs:
+            sent = one.a_rows, one.b_rows, most[one.rows]
+            if unit is None:
+                outcomes = near_outcomes(one.a, one.b, *sent, np.full(len(one.rows), WITHIN_MASK, np.uint8))
+            else:
+                outcomes = _metre_outcomes(one, *sent)
+            found[one.rows] = outcomes != BEYOND_REACH
+    except ArgumentError as error:
+        raise ArgumentError(f"{function}: {error}") from error
+    return pa.array(found, mask=missing)
+
+
+def _metre_outcomes(pairs: ShapePairs, a_rows: Any, b_rows: Any, metres: Any) -> NDArray[np.uint8]:
+    """Return outcomes of distances in metres; shapes that are nowhere on Earth, and lines, are errors."""
+    a, b = pairs.a, pairs.b
+    if isinstance(a, LineArray) or isinstance(b, LineArray):
+        raise ArgumentError("distances in metres take no lines: they are between regions and points")
+    for column in (a, b):
+        check_degrees(column.crs)
+        check_places(column)
+    return metre_outcomes(a, b, a_rows, b_rows, metres)
+
+
+class Words(NamedTuple):
+    """The relations that a text names, for regions and points and for lines, and a word that lines have not."""
+
+    regions: RelationSet
+    lines: LineRelationSet
+    of_regions: str | None
 
 
 @lru_cache(maxsize=256)
-def relation_words(text: str) -> RelationSet:
+def relation_words(text: str) -> Words:
     """Return the relations that a text names.
 
-    >>> relation_words("meets | covered-by") == Relation.MEETS | Relation.COVERED_BY
-    True
+    >>> found = relation_words("meets | covered-by")
+    >>> found.regions == Relation.MEETS | Relation.COVERED_BY, found.of_regions
+    (True, 'meets')
     """
-    found = RelationSet()
+    regions, lines, of_regions = RelationSet(), LineRelationSet(), None
     for word in text.split("|"):
-        own = WORDS.get(word.strip().lower().replace("-", "_"))
+        name = word.strip().lower().replace("-", "_")
+        if name == CROSSES:
+            lines |= LineRelationSet.S_CROSSES
+            continue
+        own = WORDS.get(name)
         if own is None:
-            raise FilterError(f"ct_relates: unknown relation {word.strip()!r:.60}; need {', '.join(WORDS)}")
-        found |= own
-    return found
+            raise FilterError(f"ct_relates: unknown relation {word.strip()!r:.60}; need {', '.join((*WORDS, CROSSES))}")
+        regions |= own
+        of_lines = line_relations_of(own) if name.startswith("s_") else None
+        if of_lines is None:
+            of_regions = of_regions or word.strip()
+        else:
+            lines |= of_lines
+    return Words(regions, lines, of_regions)
 
 
 def are_valid(column: Any) -> Any:
-    """Return whether values are valid regions or points; null for null."""
+    """Return whether values are valid regions, points or lines; null for null."""
     values = values_of(column, "ct_valid", "argument")
     return pa.array(values.part != NO_ROW, mask=values.is_null)
 

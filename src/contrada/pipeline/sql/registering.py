@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> Mapping[str, Any]:
-    """Register the functions `ct_relate`, `ct_relates`, `ct_match`, `ct_valid`, `ct_with_crs` and the data source.
+    """Register the SQL functions, whose names begin with `ct_`, and the data source.
 
-    Returns the functions by name, for DataFrames: `functions["ct_relate"]("a", "b")`. They work on whole Arrow columns.
+    These are `ct_relate`, `ct_relates`, `ct_within_distance`, `ct_within_metres`, `ct_match`, `ct_valid` and
+    `ct_with_crs`. Returns the functions by name, for DataFrames: `functions["ct_relate"]("a", "b")`. They work on whole
+    Arrow columns.
     """
     make: Any = arrow_udf
     made = {name: make(function, kind) for name, (function, kind) in FUNCTIONS.items()}
@@ -38,6 +40,14 @@ def _relates(a: pa.Array, b: pa.Array, words: pa.Array) -> pa.Array:
     return columns.are_related(a, b, words)
 
 
+def _within_distance(a: pa.Array, b: pa.Array, distance: pa.Array) -> pa.Array:
+    return columns.are_near(a, b, distance, "ct_within_distance", None)
+
+
+def _within_metres(a: pa.Array, b: pa.Array, metres: pa.Array) -> pa.Array:
+    return columns.are_near(a, b, metres, "ct_within_metres", "m")
+
+
 def _match(artifact: pa.Array, message: pa.Array) -> pa.Array:
     return columns.match_messages(artifact, message)
 
@@ -53,6 +63,8 @@ def _with_crs(geometry: pa.Array, crs: pa.Array) -> pa.Array:
 FUNCTIONS = {
     "ct_relate": (_relate, "string"),
     "ct_relates": (_relates, "boolean"),
+    "ct_within_distance": (_within_distance, "boolean"),
+    "ct_within_metres": (_within_metres, "boolean"),
     "ct_match": (_match, "array<string>"),
     "ct_valid": (_valid, "boolean"),
     "ct_with_crs": (_with_crs, "binary"),
