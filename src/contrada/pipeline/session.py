@@ -42,9 +42,9 @@ def session(
     require_spark()
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
+    if SparkSession.getActiveSession() is not None:
+        # The active one may be the session of a stream's batch, which made a DataFrame: this returns the user's.
+        return SparkSession.builder.getOrCreate()
     place = master or "local[*]"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if place.startswith("local"):
