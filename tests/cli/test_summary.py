@@ -9,7 +9,7 @@ from commands import COMMANDS, SAMPLE, start, words_of
 
 import contrada as ct
 from console import contrada, read_lines, without_compiling
-from effort import slow
+from effort import slow, thorough
 
 FIELDS = ["command", "version", "exit_code", "error", "seconds", "counts", "rejected", "outputs"]
 COUNTS = {
@@ -21,7 +21,7 @@ COUNTS = {
 }  # fmt: skip
 ENDLESS = ("overlay peer", "serve")
 SPARK = ("stream", "ingest", "demo")
-SLOW = ("experiment run", "experiment all", "overlay churn", "overlay show", "overlay simulate")
+SLOW = ("experiment run", "overlay churn", "overlay show", "overlay simulate")
 OFFLINE = ("network show", "network remove", "sync", "overlay publish")
 START = "import sys, contrada_command; sys.argv = ['contrada', *sys.argv[1:]]; contrada_command.main()"
 
@@ -40,7 +40,12 @@ def test_every_command_has_a_sample():
 
 
 @pytest.mark.parametrize(
-    "command", [slow(name) if name in SLOW else name for name in COMMANDS if name not in ENDLESS + SPARK]
+    "command",
+    [
+        thorough(name) if name == "experiment all" else slow(name) if name in SLOW else name
+        for name in COMMANDS
+        if name not in ENDLESS + SPARK
+    ],
 )
 def test_a_command_that_ends(command, tmp_path):
     result = contrada(*words_of(f"{command} {SAMPLE[command]}", tmp_path), "--summary", "json")

@@ -18,7 +18,7 @@ import pytest
 import shapely
 from yarl import URL
 
-from effort import slow
+from effort import slow, thorough
 from hostile.mutation import mutated
 from served import ADMIN, Served, served
 
@@ -194,7 +194,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         assert running.process.poll() is None
 
 
-@pytest.mark.parametrize("count", [160, slow(10_000)])
+@pytest.mark.parametrize("count", [160, slow(2_500), thorough(10_000)])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_mutated_bodies_get_an_answer_or_a_clear_refusal(server, family, count):
     faults: list[str] = []
@@ -202,7 +202,7 @@ def test_mutated_bodies_get_an_answer_or_a_clear_refusal(server, family, count):
     assert faults == []
 
 
-@pytest.mark.parametrize("count", [400, slow(10_000)])
+@pytest.mark.parametrize("count", [400, slow(2_500), thorough(10_000)])
 def test_mutated_paths_and_queries_get_an_answer_or_a_clear_refusal(server, count):
     faults: list[str] = []
     asyncio.run(send_all(server, odd_paths(Random(count)), count, faults))

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from effort import FULL, slow
+from effort import FULL, slow, thorough
 from oracles.track_model import Fence, ModelFix, TrackModel
 from served import Served
 from verification.kill_load import PAUSE, NoAnswerError
@@ -161,7 +161,7 @@ def dwells(found):
     return told
 
 
-@pytest.mark.parametrize("engine", ENGINES, indirect=True)
+@pytest.mark.parametrize("engine", [slow("nats"), thorough("kafka")], indirect=True)
 def test_tracks_are_never_split_between_servers(tmp_path, engine):
     async def work(fleet):
         rng = random.Random(7)
