@@ -115,6 +115,7 @@ def shapes_and_lines(sql):
     return sql.createDataFrame(rows, "k int, m int, a binary, b binary").repartition(2), every
 
 
+@pytest.mark.slow
 def test_words_for_lines_are_those_of_ogc(shapes_and_lines):
     frame, every = shapes_and_lines
     frame = frame.where("NOT (k < 9 AND m < 9)")
@@ -128,6 +129,7 @@ def test_words_for_lines_are_those_of_ogc(shapes_and_lines):
     assert frame.where("ct_valid(a)").count() == frame.count()
 
 
+@pytest.mark.slow
 def test_distances_of_all_shapes(shapes_and_lines):
     frame, every = shapes_and_lines
     found = frame.selectExpr(
