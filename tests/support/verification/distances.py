@@ -55,18 +55,26 @@ def shapes_of(name: str, kind: str, rng: np.random.Generator, count: int) -> tup
     a, b = family(name).pairs(rng, count)
     if kind == "points":
         return _vertices(a), _vertices(b)
-    if kind == "point and region":
+    if kind.startswith("point"):
         a = _vertices(a)
-    if kind == "regions":
-        return a, b
-    if kind == "line and region":
-        return lines_along(a, rng), b
-    is_of_lines = kind.endswith(("line", "lines"))
-    if is_of_lines:
-        a, b = _vertices(a) if kind == "point and line" else lines_along(a, rng), lines_along(b, rng)
-    moved = _moved(b, rng)
-    sound = (ct.read_lines if is_of_lines else ct.read_regions)(moved).rows
-    return a[sound], moved[sound]
+    elif kind.startswith("line"):
+        a = lines_along(a, rng)
+    if kind.endswith(("line", "lines")):
+        b = lines_along(b, rng)
+    if kind not in ("regions", "line and region"):
+        b = _moved(b, rng)
+    sound = are_sound(a) & are_sound(b)
+    return a[sound], b[sound]
+
+
+def are_sound(shapes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which shapes can be read: edges may be of no length, and shapes that are moved may break."""
+    found = np.ones(len(shapes), bool)
+    if len(shapes) and shapes[0].geom_type != "Point":
+        read = ct.read_lines if "Line" in shapes[0].geom_type else ct.read_regions
+        found[:] = False
+        found[read(shapes).rows] = True
+    return found
 
 
 def _moved(b: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
