@@ -10,7 +10,7 @@ import pytest
 
 import contrada as ct
 from effort import COMPILED, examples
-from oracles.distance import doubles_around_root
+from oracles.distance import doubles_around_root, is_within
 
 REACH = ct.WithinDistance
 HUGE, TINY = 1e200, 1e-130  # their squares overflow and vanish
@@ -27,10 +27,9 @@ def table_of(places: np.ndarray, distances: np.ndarray, beyond: int = 0) -> ct.F
     return table
 
 
-def is_near(place: list[float], other: list[float], distance: float) -> bool:
-    """Return whether two points are at most a distance apart, by rational arithmetic."""
-    square = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(place, other, strict=True))
-    return square <= Fraction(distance) ** 2
+def square_of(place: list[float], other: list[float]) -> Fraction:
+    """Return the square of the distance of two points."""
+    return sum(((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(place, other, strict=True)), Fraction())
 
 
 def keys_of(table: ct.ForwardingTable, messages: np.ndarray, threads: int | None = None) -> list[set[int]]:
@@ -51,11 +50,11 @@ def test_groups_answer_as_the_rationals(seed):
     distances = rng.choice([0.0, 1.0, 2.5, TINY, HUGE, 5.0], 300, p=[0.2, 0.3, 0.2, 0.1, 0.05, 0.15])
     for k in range(0, 300, 3):
         far = messages[rng.integers(len(messages))]
-        square = sum(Fraction(a - b) ** 2 for a, b in zip(places[k].tolist(), far.tolist(), strict=True))
-        distances[k] = rng.choice(doubles_around_root(square))
-    lists = messages.tolist(), places.tolist(), distances.tolist()
+        distances[k] = rng.choice(doubles_around_root(square_of(places[k].tolist(), far.tolist())))
+    circles = list(zip(places.tolist(), distances.tolist(), strict=True))
     expected = [
-        {k for k, (place, d) in enumerate(zip(*lists[1:], strict=True)) if is_near(m, place, d)} for m in lists[0]
+        {k for k, (place, d) in enumerate(circles) if is_within(square_of(message, place), d)}
+        for message in messages.tolist()
     ]
     assert keys_of(table_of(places, distances), messages) == expected
     assert keys_of(table_of(places, distances), messages, threads=1) == expected

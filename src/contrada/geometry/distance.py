@@ -17,7 +17,7 @@ from contrada.geometry.crs import common_crs
 from contrada.geometry.line import Line
 from contrada.geometry.line_column import LineArray
 from contrada.geometry.line_relating import AnyValue, AnyValues, ShapeColumn
-from contrada.geometry.metres import are_within_metres, checked_unit
+from contrada.geometry.metres import NO_LINES, are_within_metres, checked_unit
 from contrada.geometry.point import Point
 from contrada.geometry.pool import run_sliced
 from contrada.geometry.reading import shape_of
@@ -58,7 +58,7 @@ def within_distance(
     if metric is not None and any(isinstance(value, Circle) for value in (a, b)):
         raise ArgumentError("distances in metres take no circles: these have radii in the units of the coordinates")
     if metric is not None and any(isinstance(value, (Line, LineArray)) for value in (a, b)):
-        raise ArgumentError("distances in metres take no lines: they are between regions and points")
+        raise ArgumentError(NO_LINES)
     if isinstance(a, Circle) and isinstance(b, Circle):
         are_near = np.array([are_circles_near(a, b, each) for each in distances.tolist()])
         return bool(are_near[0]) if is_single else are_near

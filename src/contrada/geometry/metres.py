@@ -27,6 +27,7 @@ SAME_EARTH = 1_000.0  # metres by which the semi-axes of ellipsoids of the Earth
 MOST_METRES = 20_004_000.0  # more than the distance of any two points
 LARGEST_LONGITUDE, LARGEST_LATITUDE = 540.0, 90.0
 NO_PLACE = "distances in metres need latitudes of -90..90 and longitudes of -540..540"
+NO_LINES = "distances in metres take no lines: they are between regions and points"
 RELATIVE = 2e-7  # of distances that are shown with six digits
 _FIRST = frozen(np.zeros(1, np.int64))
 

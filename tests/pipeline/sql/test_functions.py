@@ -153,6 +153,14 @@ def test_metres_between_regions_and_points(sql):
     assert [row.near for row in found] == expected == [True, True, False, True, False, True, True, True]
 
 
+def test_a_place_beyond_the_globe_harms_no_null():
+    far, near = ct.Point(0, 91).to_wkb(), ct.Point(0, 1).to_wkb()
+    sent = pa.array([near, far, far]), pa.array([near, None, near]), pa.array([1.0, 1.0, None])
+    assert columns.are_near(*sent, "ct_within_metres", "m").to_pylist() == [True, None, None]
+    with pytest.raises(ct.ArgumentError, match=r"ct_within_metres: .*POINT"):
+        columns.are_near(sent[0], pa.array([near] * 3), pa.array([1.0] * 3), "ct_within_metres", "m")
+
+
 def test_invalid_values_are_told_and_harm_no_null():
     bad, none = pa.array([BOW_TIE, None, b"x", WKB[0]]), pa.array([None] * 4, pa.binary())
     assert columns.are_valid(bad).to_pylist() == [False, None, False, True]

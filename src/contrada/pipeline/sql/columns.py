@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from contrada.codes import BEYOND_REACH, WITHIN_MASK
+from contrada.codes import BEYOND_REACH, ELSEWHERE, WITHIN_MASK
 from contrada.errors import ArgumentError, ContradaError, CrsError, FilterError, FormatError
 from contrada.geometry import LineArray, Relation, RelationSet
 from contrada.geometry.arrow.mixed import ValueRows, is_binary, is_null, parts_by_crs
@@ -21,7 +21,7 @@ from contrada.geometry.crs import Crs, common_crs, srid_of
 from contrada.geometry.distance import checked_distances, near_outcomes
 from contrada.geometry.line_relating import ShapeColumn, line_relations
 from contrada.geometry.line_relation import LineRelationSet, line_relations_of
-from contrada.geometry.metres import check_degrees, check_places, metre_outcomes
+from contrada.geometry.metres import NO_LINES, check_degrees, check_places, metre_outcomes
 from contrada.geometry.relate import relate_rows
 from contrada.pipeline.answers import Slices
 from contrada.pipeline.artifact_cache import opened
@@ -38,7 +38,7 @@ WORDS = {
 }
 CROSSES = "s_crosses"  # the word that lines have and regions lack
 NO_ROW = -1
-OF_LINES = "a line; the eight relations are between regions and points, ct_relates takes words such as S_CROSSES"
+LINE_REFUSED = "a line; the eight relations are between regions and points, ct_relates takes words such as S_CROSSES"
 
 
 class Values(NamedTuple):
@@ -200,7 +200,7 @@ def _relation_codes(pairs: ShapePairs, function: str) -> NDArray[np.uint8]:
     a, b = pairs.a, pairs.b
     if isinstance(a, LineArray) or isinstance(b, LineArray):
         argument = "first" if isinstance(a, LineArray) else "second"
-        raise FormatError(f"{function}: {argument} argument: {OF_LINES}")
+        raise FormatError(f"{function}: {argument} argument: {LINE_REFUSED}")
     return relate_rows(a, b, pairs.a_rows, pairs.b_rows)
 
 
@@ -264,11 +264,15 @@ def _metre_outcomes(pairs: ShapePairs, a_rows: Any, b_rows: Any, metres: Any) ->
     """Return outcomes of distances in metres; shapes that are nowhere on Earth, and lines, are errors."""
     a, b = pairs.a, pairs.b
     if isinstance(a, LineArray) or isinstance(b, LineArray):
-        raise ArgumentError("distances in metres take no lines: they are between regions and points")
-    for column in (a, b):
-        check_degrees(column.crs)
-        check_places(column)
-    return metre_outcomes(a, b, a_rows, b_rows, metres)
+        raise ArgumentError(NO_LINES)
+    check_degrees(a.crs)
+    check_degrees(b.crs)
+    outcomes = metre_outcomes(a, b, a_rows, b_rows, metres)
+    lost = outcomes == ELSEWHERE
+    if lost.any():
+        check_places(a[a_rows[lost]])
+        check_places(b[b_rows[lost]])
+    return outcomes
 
 
 class Words(NamedTuple):
